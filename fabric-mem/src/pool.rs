@@ -11,7 +11,9 @@ use crate::slot::Slot;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
     /// A pool needs at least one slot of at least one byte, and at most `u32::MAX` slots.
-    #[error("a pool of {slots} slots of {slot_bytes} bytes makes no sense: both must be at least 1")]
+    #[error(
+        "a pool of {slots} slots of {slot_bytes} bytes makes no sense: both must be at least 1"
+    )]
     Shape {
         /// Bytes a slot.
         slot_bytes: usize,

@@ -46,7 +46,12 @@ impl Slot {
     /// [`OutOfMemory`] when the allocator refuses; never aborts.
     pub fn alloc(bytes: usize) -> Result<Self, OutOfMemory> {
         let block = Block::new(bytes).ok_or(OutOfMemory { bytes })?;
-        Ok(Self { start: block.start(), capacity: bytes, len: 0, home: Home::Own { _block: block } })
+        Ok(Self {
+            start: block.start(),
+            capacity: bytes,
+            len: 0,
+            home: Home::Own { _block: block },
+        })
     }
 
     pub(crate) fn of_pool(arena: Arc<Arena>, index: u32) -> Self {
