@@ -16,6 +16,9 @@ extern crate alloc;
 extern crate std;
 
 pub mod backoff;
+mod prefixes;
+pub mod subscriber;
+pub mod topics;
 pub mod types;
 
 /// How a machine names a peer: a small number that the engine gives to each link and never to
