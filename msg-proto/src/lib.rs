@@ -16,10 +16,17 @@ extern crate alloc;
 extern crate std;
 
 pub mod backoff;
+pub mod credit;
+pub mod fair_queue;
+pub mod ledger;
+pub mod link;
 mod prefixes;
+mod ring;
+pub mod round_robin;
 pub mod subscriber;
 pub mod topics;
 pub mod types;
+pub mod wire;
 
 /// How a machine names a peer: a small number that the engine gives to each link and never to
 /// another one while a machine still knows it.
