@@ -223,7 +223,7 @@ mod tests {
                     }
                     3 => {
                         ledger.on_gone(peer, &mut out);
-                        prop_assert_eq!(&out, queue);
+                        prop_assert_eq!(&out, &*queue);
                         (*acked, *queue) = (0, vec![]);
                     }
                     _ => {
