@@ -42,7 +42,13 @@ fn problems(rules: &[Rule], found: &Carriers) -> Vec<Problem> {
         let what = format!("{} carries {}, which is no rule", carrier.test, carrier.id);
         Problem::new(&carrier.place, what, format!("use a number of {PAGE}"))
     });
-    gaps.chain(wrong).chain(found.problems.iter().cloned()).collect()
+    let empty = rules.iter().all(|rule| rule.here != Here::Must).then(nothing_binds);
+    empty.into_iter().chain(gaps).chain(wrong).chain(found.problems.iter().cloned()).collect()
+}
+
+/// A page that binds nobody was misread or gutted; either way nothing was checked.
+fn nothing_binds() -> Problem {
+    Problem::new(PAGE, "no rule is marked must", "say in the column `here` which rules bind")
 }
 
 fn by_rule(carriers: &[Carrier]) -> BTreeMap<Id, Vec<&Carrier>> {
@@ -110,6 +116,12 @@ mod tests {
     fn a_number_that_does_not_exist_is_named() {
         let wrong = judged("#[test]\nfn pub_01_holds() {}\n#[test]\nfn pub_99_holds() {}\n");
         assert_eq!(wrong, ["pub_99_holds carries PUB-99, which is no rule"]);
+    }
+
+    #[test]
+    fn a_page_that_binds_nobody_is_refused() {
+        let rules = table::parse("| PUB-01 | later | one |\n").unwrap();
+        assert_eq!(problems(&rules, &Carriers::default()).len(), 1);
     }
 
     #[test]
