@@ -96,7 +96,7 @@ fn verdict(done: &[Done]) -> Outcome {
         return Ok(format!("all {} steps passed", done.len()));
     };
     let more = failed.len() - 1;
-    let more = if more > 0 { format!(" (and {more} more steps failed)") } else { String::new() };
+    let more = if more > 0 { format!(" (and {more} more failed)") } else { String::new() };
     Err(format!("{name}: {why}{more}"))
 }
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn keeping_going_runs_all_and_still_fails() {
-        let failed = Err("b: broken (and 1 more steps failed)".into());
+        let failed = Err("b: broken (and 1 more failed)".into());
         assert_eq!(outcome(BROKEN, OnFailure::KeepGoing), (3, failed));
     }
 
