@@ -73,7 +73,7 @@ impl Window {
     /// Counts a message of `bytes` as sent.
     pub fn on_sent(&mut self, bytes: u64) {
         self.sent.messages += 1;
-        self.sent.bytes += bytes;
+        self.sent.bytes = self.sent.bytes.saturating_add(bytes);
     }
 
     /// Messages sent since the link came up.
@@ -123,14 +123,14 @@ impl Grant {
             return Err(CreditError::Overdrawn);
         }
         self.received.messages += 1;
-        self.received.bytes += bytes;
+        self.received.bytes = self.received.bytes.saturating_add(bytes);
         Ok(())
     }
 
     /// Counts a message that the application took, or that was dropped here.
     pub fn on_consumed(&mut self, bytes: u64) {
         self.consumed.messages += 1;
-        self.consumed.bytes += bytes;
+        self.consumed.bytes = self.consumed.bytes.saturating_add(bytes);
     }
 
     /// Messages received since the link came up.

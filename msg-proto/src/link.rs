@@ -273,9 +273,10 @@ impl Link {
         self.last_heard = now;
         self.window =
             Window::new(Room { messages: hello.credit_messages, bytes: hello.credit_bytes });
-        self.next_ping = self.config.heartbeat.map(|heartbeat| now + heartbeat.interval);
+        self.next_ping = self.ping_after(now);
         self.on_ttl(hello.ttl_tenths);
         self.act(LinkAction::Up(info));
+        self.announce();
     }
 
     fn on_ttl(&mut self, ttl_tenths: u16) {
@@ -293,6 +294,10 @@ impl Link {
     pub fn on_ping(&mut self, ttl_tenths: u16, context: &[u8]) {
         if self.state == LinkState::Greeting {
             return self.refuse(Fault::Protocol);
+        }
+        if self.state != LinkState::Up {
+            // Nothing follows a BYE or an ERROR.
+            return;
         }
         self.on_ttl(ttl_tenths);
         let mut padded = [0; CONTEXT_BYTES_MAX];
@@ -313,8 +318,13 @@ impl Link {
     /// A message of `bytes` came (at its last part).
     ///
     /// # Errors
-    /// [`CreditError::Overdrawn`] if it was not granted; the link then refuses the peer by itself.
+    /// [`CreditError::Overdrawn`] if it was not granted, as nothing is before the greeting; the link
+    /// then refuses the peer by itself.
     pub fn on_message(&mut self, bytes: u64) -> Result<(), CreditError> {
+        if self.state == LinkState::Greeting {
+            self.refuse(Fault::Protocol);
+            return Err(CreditError::Overdrawn);
+        }
         let found = self.grant.on_message(bytes);
         if found.is_err() {
             self.refuse(Fault::Protocol);
@@ -325,23 +335,25 @@ impl Link {
     /// The application took a message of `bytes`, or it was dropped here.
     pub fn on_consumed(&mut self, bytes: u64) {
         self.grant.on_consumed(bytes);
-        if let Some(total) = self.grant.poll_due().filter(|_| self.state == LinkState::Up) {
-            self.act_credit(total);
-        }
+        self.announce();
     }
 
     /// The room for received messages changed.
     pub fn set_window_messages(&mut self, messages: u64) {
         self.grant.set_messages(messages);
-        if let Some(total) = self.grant.poll_due().filter(|_| self.state == LinkState::Up) {
-            self.act_credit(total);
-        }
+        self.announce();
     }
 
-    /// The newest total replaces one that is still waiting.
-    fn act_credit(&mut self, total: Room) {
-        self.actions.retain(|action| !matches!(action, LinkAction::SendCredit(_)));
-        self.act(LinkAction::SendCredit(total));
+    /// Announces credit that is due, in place of what still waits to be announced. What changes
+    /// before the link is up stays due until then.
+    fn announce(&mut self) {
+        if self.state != LinkState::Up {
+            return;
+        }
+        if let Some(total) = self.grant.poll_due() {
+            self.actions.retain(|action| !matches!(action, LinkAction::SendCredit(_)));
+            self.act(LinkAction::SendCredit(total));
+        }
     }
 
     /// BYE came: everything the peer had to say was heard.
@@ -371,6 +383,7 @@ impl Link {
         match self.state {
             LinkState::Up => {
                 self.state = LinkState::Closing;
+                self.next_ping = None;
                 self.act(LinkAction::SendBye);
             }
             LinkState::Greeting => {
@@ -398,9 +411,13 @@ impl Link {
     fn ping_if_due(&mut self, now: Duration) {
         let Some(heartbeat) = self.config.heartbeat else { return };
         if self.next_ping.is_some_and(|at| at <= now) {
-            self.next_ping = Some(now + heartbeat.interval);
+            self.next_ping = self.ping_after(now);
             self.act(LinkAction::SendPing { ttl_tenths: ttl_tenths(Some(heartbeat)) });
         }
+    }
+
+    fn ping_after(&self, now: Duration) -> Option<Duration> {
+        self.config.heartbeat.and_then(|heartbeat| now.checked_add(heartbeat.interval))
     }
 
     /// When the peer is held dead unless it is heard before.
@@ -408,7 +425,8 @@ impl Link {
         if self.state == LinkState::Greeting {
             return None;
         }
-        let own = self.config.heartbeat.map(|heartbeat| heartbeat.timeout + heartbeat.interval);
+        let silence = |heartbeat: Heartbeat| heartbeat.timeout.saturating_add(heartbeat.interval);
+        let own = self.config.heartbeat.map(silence);
         let limit = [own, self.peer_ttl].into_iter().flatten().min()?;
         self.last_heard.checked_add(limit)
     }
