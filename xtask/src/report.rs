@@ -32,11 +32,15 @@ pub(crate) fn verdict(problems: &[Problem], fine: String) -> Outcome {
     }
     match problems {
         [] => Ok(fine),
-        [only] => Err(format!("{}: {}", only.place, only.what)),
-        [first, rest @ ..] => {
-            Err(format!("{}: {} (and {} more above)", first.place, first.what, rest.len()))
-        }
+        [only] => Err(one_line(only)),
+        [first, rest @ ..] => Err(format!("{} (and {} more above)", one_line(first), rest.len())),
     }
+}
+
+/// Reasons that tests give may have several lines.
+fn one_line(problem: &Problem) -> String {
+    let what = problem.what.lines().next().unwrap_or_default();
+    format!("{}: {what}", problem.place)
 }
 
 #[cfg(test)]
@@ -54,5 +58,11 @@ mod tests {
         assert!(
             verdict(&[problem.clone(), problem], "fine".into()).unwrap_err().contains("1 more")
         );
+    }
+
+    #[test]
+    fn the_outcome_is_one_line() {
+        let problem = Problem::new("sim, a_case", "failed: left\n right", "mend it");
+        assert_eq!(verdict(&[problem], String::new()), Err("sim, a_case: failed: left".into()));
     }
 }
