@@ -47,6 +47,11 @@ impl SendBuf {
         &self.segments
     }
 
+    /// The segments in order, by themselves, for instance to use a slot again.
+    pub fn into_segments(self) -> impl Iterator<Item = Segment> {
+        self.segments.into_iter()
+    }
+
     /// Length of the whole message in bytes.
     pub fn len(&self) -> usize {
         self.segments.iter().map(|segment| segment.filled().len()).sum()
