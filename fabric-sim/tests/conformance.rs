@@ -1,0 +1,48 @@
+//! The suite on the simulated fabric: as it is and boxed.
+
+use fabric_conformance::{Harness, conformance_tests};
+use fabric_core::{Addr, Domain, Fabric};
+use fabric_sim::{SimDomain, SimFabric, SimNet};
+
+/// A network, and how its domains are dressed.
+struct Sim<D> {
+    name: &'static str,
+    fabric: SimFabric,
+    dress: fn(SimDomain) -> D,
+}
+
+impl<D: Domain + 'static> Sim<D> {
+    fn new(name: &'static str, dress: fn(SimDomain) -> D) -> Self {
+        Self { name, fabric: SimFabric::new(SimNet::new()), dress }
+    }
+}
+
+impl<D: Domain + 'static> Harness for Sim<D> {
+    type Domain = D;
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn domain(&self) -> D {
+        (self.dress)(self.fabric.open().expect("a simulated domain"))
+    }
+
+    fn listen_addr(&self) -> Addr {
+        Addr::new("sim", "here", Some(0))
+    }
+
+    fn unreachable_addr(&self) -> Addr {
+        Addr::new("sim", "nowhere", Some(1))
+    }
+}
+
+mod sim {
+    use super::*;
+    conformance_tests!(Sim::new("sim", |domain| domain));
+}
+
+mod sim_boxed {
+    use super::*;
+    conformance_tests!(Sim::<Box<dyn Domain>>::new("sim-boxed", |domain| Box::new(domain)));
+}
