@@ -111,6 +111,61 @@ macro_rules! __with_cases {
                 nothing_is_missed_between_poll_and_arm
                 time_does_not_go_back
             }
+            rma Rma {
+                a_read_brings_the_bytes
+                a_read_starts_at_its_offset
+                a_write_puts_the_bytes_there
+                a_write_changes_only_its_range
+                segments_are_written_as_one
+                the_whole_capacity_is_exposed
+                shared_bytes_can_be_read
+                reading_nothing_works
+                writing_nothing_works
+                a_large_read_arrives_whole
+                a_large_write_arrives_whole
+                messages_pass_a_large_read
+                both_sides_read_at_once
+                many_reads_end_once_each
+                an_immediate_value_follows_the_bytes
+                an_immediate_value_waits_for_a_receive
+                a_key_survives_the_wire
+                a_wrong_key_is_refused
+                a_range_beyond_the_memory_is_refused
+                an_overflowing_range_is_refused
+                a_key_that_claims_more_is_refused
+                reading_without_the_right_is_refused
+                writing_without_the_right_is_refused
+                a_revoked_key_is_refused
+                a_foreign_endpoint_is_refused
+                a_refused_access_closes_the_endpoint
+                revoke_gives_the_memory_back_as_it_was
+                revoke_works_after_the_endpoint_closed
+                revoking_twice_is_misuse
+                load_and_store_reach_exposed_memory
+                load_and_store_beyond_it_are_misuse
+                exposing_wrongly_is_misuse
+                posting_to_an_unknown_endpoint_is_misuse
+                a_read_larger_than_its_slot_is_misuse
+                remote_operations_count_against_the_depth
+                closing_returns_every_remote_operation
+                the_peers_closing_returns_every_remote_operation
+                dropping_a_domain_returns_exposed_memory
+                dropping_a_domain_returns_slots_of_reads
+            }
+            atomics Atomics {
+                an_add_gives_the_value_before
+                an_add_wraps
+                a_swap_happens_when_the_word_matches
+                a_swap_does_not_happen_otherwise
+                words_are_little_endian
+                an_atomic_changes_only_its_word
+                adds_in_flight_at_once_all_count
+                adds_of_two_peers_all_count
+                a_misaligned_atomic_is_misuse
+                an_atomic_to_an_unknown_endpoint_is_misuse
+                an_atomic_without_the_right_is_refused
+                an_atomic_beyond_the_memory_is_refused
+            }
         }
     };
 }
