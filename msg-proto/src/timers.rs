@@ -60,6 +60,18 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn one_early_time_does_not_keep_later_ones_that_mean_nothing() {
+        let mut timers = Timers::new();
+        timers.arm(Duration::ZERO, 0);
+        for id in 1..10_000 {
+            timers.arm(Duration::from_secs(id), id);
+            timers.prune(1, |_, id| id == 0);
+            assert!(timers.heap.len() <= 4 + STALE_MIN);
+        }
+        assert_eq!(timers.next(), Some(Duration::ZERO));
+    }
+
     proptest! {
         #[test]
         fn what_is_valid_comes_due_in_order_and_the_rest_does_not_pile_up(

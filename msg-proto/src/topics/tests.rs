@@ -235,6 +235,9 @@ proptest! {
             topics.sort_unstable();
             topics.dedup();
             prop_assert_eq!(table.topics(), topics.len());
+            let mut peers: Vec<_> = model.0.keys().map(|(peer, _)| *peer).collect();
+            peers.dedup();
+            prop_assert!(table.peers().eq(peers));
         }
     }
 
