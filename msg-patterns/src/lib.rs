@@ -1,1 +1,45 @@
-//! Placeholder
+//! ZeroMQ's messaging patterns over any fabric: PUB/SUB, PUSH/PULL and REQ/REP.
+//!
+//! A [`Context`] holds the providers and one background thread; sockets are made in it with
+//! builders. The scheme of an address chooses the provider: `tcp://127.0.0.1:5555`. Calls drive
+//! their socket on the caller's own thread; the background thread takes over only when no call
+//! does.
+//!
+//! ```
+//! use msg_patterns::{Context, Pull, Push};
+//!
+//! let context = Context::new();
+//! let pull = Pull::new(&context)?;
+//! let addr = pull.bind("tcp://127.0.0.1:0")?;
+//! let push = Push::new(&context)?;
+//! push.connect(&addr.to_string())?;
+//! push.send("hello")?;
+//! assert_eq!(pull.recv()?.first(), "hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The semantic rules, their numbers and their sources stand in `docs/patterns.md`.
+
+#![forbid(unsafe_code)]
+
+mod backend;
+mod background;
+mod context;
+mod driver;
+mod engine;
+mod error;
+mod message;
+mod monitor;
+mod options;
+mod roles;
+mod sockets;
+
+pub use bytes::Bytes;
+pub use context::Context;
+pub use error::{Error, ErrorKind, SendError};
+pub use fabric_core::Addr;
+pub use message::{Message, Part};
+pub use monitor::{Counters, Monitor, MonitorEvent, PeerId, PeerStats};
+pub use msg_proto::link::Fault;
+pub use options::{Builder, Linger, OnFull, ReconnectStop};
+pub use sockets::{Pub, Pull, Push, Rep, Req, Request, Socket, Sub};

@@ -1,0 +1,52 @@
+//! The providers compiled in, by address scheme. The only file that names one.
+
+use std::sync::Arc;
+
+use fabric_core::{Addr, DynFabric};
+
+use crate::{Error, ErrorKind};
+
+/// Providers to choose from: those given by the user first, then those compiled in.
+#[derive(Clone, Default)]
+pub(crate) struct Backends(Vec<Arc<dyn DynFabric>>);
+
+/// Schemes that a feature of this crate would serve.
+const KNOWN: &[(&str, &str)] = &[("tcp", "tcp")];
+
+impl Backends {
+    pub(crate) fn compiled_in() -> Self {
+        #[allow(unused_mut)]
+        let mut backends = Self::default();
+        #[cfg(feature = "tcp")]
+        backends.0.push(Arc::new(fabric_tcp::TcpFabric::default()));
+        backends
+    }
+
+    pub(crate) fn add(&mut self, fabric: Arc<dyn DynFabric>) {
+        self.0.insert(0, fabric);
+    }
+
+    /// The provider for `addr`, or an error that lists what there is.
+    pub(crate) fn find(&self, addr: &Addr) -> Result<&Arc<dyn DynFabric>, Error> {
+        let scheme = addr.scheme();
+        let found = self.0.iter().find(|fabric| fabric.schemes().contains(&scheme));
+        found.ok_or_else(|| Error::new(ErrorKind::Unsupported, self.refusal(scheme)))
+    }
+
+    fn refusal(&self, scheme: &str) -> String {
+        if let Some((_, feature)) = KNOWN.iter().find(|(known, _)| *known == scheme) {
+            return format!(
+                "{scheme}:// is not compiled in: build msg-patterns with feature \"{feature}\""
+            );
+        }
+        let mut schemes: Vec<&str> = self.0.iter().flat_map(|f| f.schemes()).copied().collect();
+        schemes.dedup();
+        format!("no fabric serves {scheme}://: use one of {}://", schemes.join("://, "))
+    }
+}
+
+impl std::fmt::Debug for Backends {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|fabric| fabric.schemes())).finish()
+    }
+}

@@ -1,0 +1,153 @@
+//! Contexts: what the sockets of a program share.
+
+use std::sync::{Arc, Weak};
+
+use fabric_core::DynFabric;
+use parking_lot::{Condvar, Mutex};
+
+use crate::backend::Backends;
+use crate::background::{Background, Driven};
+use crate::{Error, ErrorKind};
+
+/// Most sockets of a context at a time (libzmq: ZMQ_MAX_SOCKETS).
+const SOCKETS_MAX: usize = 1023;
+
+/// What sockets share: the providers to choose from and one background thread. Cheap to clone; a
+/// program needs one.
+#[derive(Clone)]
+pub struct Context(Arc<Inner>);
+
+struct Inner {
+    state: Mutex<State>,
+    closed: Condvar,
+    sockets_max: usize,
+}
+
+#[derive(Default)]
+struct State {
+    backends: Backends,
+    background: Option<Arc<Background>>,
+    sockets: Vec<Weak<dyn Driven>>,
+    open: usize,
+    shut_down: bool,
+}
+
+/// What a socket needs of its context.
+pub(crate) struct Lease {
+    pub(crate) background: Arc<Background>,
+    pub(crate) backends: Backends,
+    context: Context,
+}
+
+impl Context {
+    /// A context with the providers that were compiled in.
+    pub fn new() -> Self {
+        Self::with_sockets_max(SOCKETS_MAX)
+    }
+
+    /// A context for at most `sockets_max` sockets at a time; the default is 1023.
+    pub fn with_sockets_max(sockets_max: usize) -> Self {
+        let state = State { backends: Backends::compiled_in(), ..State::default() };
+        Self(Arc::new(Inner { state: Mutex::new(state), closed: Condvar::new(), sockets_max }))
+    }
+
+    /// Adds a provider of the caller's own for the sockets made from now on. It comes before those
+    /// compiled in.
+    #[must_use]
+    pub fn with_fabric(self, fabric: impl DynFabric + 'static) -> Self {
+        self.0.state.lock().backends.add(Arc::new(fabric));
+        self
+    }
+
+    /// Ends all waiting and later calls of its sockets with `Terminated`; no further socket can be
+    /// made. Sockets are still to be closed.
+    pub fn shutdown(&self) {
+        let sockets: Vec<Arc<dyn Driven>> = {
+            let mut state = self.0.state.lock();
+            state.shut_down = true;
+            state.sockets.iter().filter_map(Weak::upgrade).collect()
+        };
+        for socket in sockets {
+            socket.terminate();
+        }
+    }
+
+    /// Shuts down and waits until every socket was closed or dropped.
+    pub fn terminate(self) {
+        self.shutdown();
+        let mut state = self.0.state.lock();
+        while state.open > 0 {
+            self.0.closed.wait(&mut state);
+        }
+    }
+
+    pub(crate) fn lease(&self) -> Result<Lease, Error> {
+        let mut state = self.0.state.lock();
+        if state.shut_down {
+            return Err(Error::new(
+                ErrorKind::Terminated,
+                "the context was shut down: make a new one",
+            ));
+        }
+        if state.open >= self.0.sockets_max {
+            let text = format!(
+                "the context has {} sockets, its limit: close some, or use with_sockets_max",
+                state.open
+            );
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        let background = match &state.background {
+            Some(background) => background.clone(),
+            None => Background::start()?,
+        };
+        state.background = Some(background.clone());
+        state.open += 1;
+        Ok(Lease { background, backends: state.backends.clone(), context: self.clone() })
+    }
+
+    pub(crate) fn add(&self, socket: Weak<dyn Driven>) {
+        let mut state = self.0.state.lock();
+        state.sockets.retain(|socket| socket.strong_count() > 0);
+        state.sockets.push(socket.clone());
+        if let Some(background) = &state.background {
+            background.add(socket);
+        }
+    }
+}
+
+impl Lease {
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.context.0.state.lock().open -= 1;
+        self.context.0.closed.notify_all();
+    }
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(background) = &self.state.get_mut().background {
+            background.stop();
+        }
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.0.state.lock();
+        f.debug_struct("Context")
+            .field("fabrics", &state.backends)
+            .field("sockets", &state.open)
+            .finish_non_exhaustive()
+    }
+}

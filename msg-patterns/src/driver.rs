@@ -1,0 +1,427 @@
+//! Who drives a socket: the caller's own thread, one at a time.
+//!
+//! A call that has to wait becomes the driver: it sleeps in the fabric with the lock held. Other
+//! threads that want the lock wake it; threads that also have to wait sleep until the driver made
+//! progress or leaves. When no call drives, the context's background thread does.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fabric_core::{Armed, Waker};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::Error;
+use crate::background::{Background, Driven, Flags, Next};
+use crate::engine::Core;
+use crate::monitor::MonitorEvent;
+use crate::options::Linger;
+use crate::roles::Role;
+
+/// A burst is flushed this often; in between its messages gather in a slot.
+const FLUSH_INTERVAL: Duration = Duration::from_micros(20);
+/// Flushes in a row of a sender before it also looks for what came in.
+const FLUSHES_PER_TURN: u32 = 4;
+/// How long a close waits for a peer's goodbye after everything has left.
+const GOODBYE_WAIT: Duration = Duration::from_secs(2);
+/// Turns of the background thread before it looks after other sockets.
+const BACKGROUND_TURNS_MAX: usize = 64;
+
+/// Why a call ended without what it waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    TimedOut,
+    Terminated,
+}
+
+/// One socket, shared by its handles and the background thread.
+pub(crate) struct Shared<R> {
+    state: Mutex<State<R>>,
+    changed: Condvar,
+    contenders: AtomicUsize,
+    wakers: Mutex<Vec<Waker>>,
+    flags: Flags,
+    background: Arc<Background>,
+}
+
+pub(crate) struct State<R> {
+    pub(crate) core: Core<R>,
+    driving: bool,
+    sleepers: usize,
+    last_flush: Instant,
+    flushes: u32,
+    closed: bool,
+}
+
+type Guard<'a, R> = MutexGuard<'a, State<R>>;
+
+impl<R: Role> Shared<R> {
+    pub(crate) fn new(core: Core<R>, background: Arc<Background>) -> Self {
+        let state = State {
+            core,
+            driving: false,
+            sleepers: 0,
+            last_flush: Instant::now(),
+            flushes: 0,
+            closed: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            contenders: AtomicUsize::new(0),
+            wakers: Mutex::new(Vec::new()),
+            flags: Flags::default(),
+            background,
+        }
+    }
+
+    fn lock(&self) -> Guard<'_, R> {
+        if let Some(state) = self.state.try_lock() {
+            return state;
+        }
+        self.contenders.fetch_add(1, Ordering::SeqCst);
+        self.wake();
+        let state = self.state.lock();
+        self.contenders.fetch_sub(1, Ordering::SeqCst);
+        state
+    }
+
+    fn wake(&self) {
+        for waker in self.wakers.lock().iter() {
+            waker.wake();
+        }
+    }
+
+    /// Runs a command that does not wait, and sends what came of it.
+    pub(crate) fn command<T>(&self, command: impl FnOnce(&mut Core<R>) -> T) -> Result<T, Error> {
+        let mut state = self.lock();
+        if self.is_over(&state) {
+            return Err(Error::terminated());
+        }
+        let value = command(&mut state.core);
+        state.core.net.flush();
+        self.learn_ports(&state);
+        self.leave(&mut state);
+        self.background.nudge();
+        Ok(value)
+    }
+
+    /// Runs a send: a lone message leaves at once, a burst gathers. `None` when the socket is over.
+    pub(crate) fn send<T>(&self, attempt: impl FnOnce(&mut Core<R>) -> T) -> Option<T> {
+        let mut state = self.lock();
+        if self.is_over(&state) {
+            return None;
+        }
+        let value = attempt(&mut state.core);
+        self.after_send(&mut state);
+        Some(value)
+    }
+
+    fn is_over(&self, state: &State<R>) -> bool {
+        state.closed || state.core.net.closing || self.flags.terminated.load(Ordering::Relaxed)
+    }
+
+    fn after_send(&self, state: &mut Guard<'_, R>) {
+        self.flags.count_activity();
+        if !state.core.net.has_unflushed() {
+            return;
+        }
+        let now = Instant::now();
+        let full = state.core.net.has_posted();
+        if full || now.duration_since(state.last_flush) >= FLUSH_INTERVAL {
+            state.last_flush = now;
+            self.flush(state);
+        } else {
+            self.flags.defer(&self.background);
+        }
+    }
+
+    fn flush(&self, state: &mut Guard<'_, R>) {
+        state.flushes += 1;
+        if state.flushes >= FLUSHES_PER_TURN {
+            state.flushes = 0;
+            state.core.turn();
+            self.tell_sleepers(state);
+        } else {
+            state.core.net.flush();
+        }
+        self.flags.count_flush();
+    }
+
+    /// Runs `attempt` until it gives something, driving the socket meanwhile.
+    pub(crate) fn drive<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut(&mut Core<R>) -> Option<T>,
+    ) -> Result<T, Stop> {
+        let mut state = self.lock();
+        let found = loop {
+            if self.is_over(&state) {
+                break Err(Stop::Terminated);
+            }
+            if let Some(value) = attempt(&mut state.core) {
+                break Ok(value);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                break Err(Stop::TimedOut);
+            }
+            if state.driving {
+                self.sleep(&mut state, deadline);
+            } else {
+                state.driving = true;
+                self.step(&mut state, deadline);
+                state.driving = false;
+            }
+        };
+        if state.core.net.has_unflushed() {
+            state.core.net.flush();
+            self.flags.count_flush();
+        }
+        self.leave(&mut state);
+        found
+    }
+
+    /// Sleeps until the driver made progress or leaves.
+    fn sleep(&self, state: &mut Guard<'_, R>, deadline: Option<Instant>) {
+        state.sleepers += 1;
+        match deadline {
+            Some(deadline) => drop(self.changed.wait_until(state, deadline)),
+            None => self.changed.wait(state),
+        }
+        state.sleepers -= 1;
+    }
+
+    fn tell_sleepers(&self, state: &mut Guard<'_, R>) {
+        if state.sleepers > 0 {
+            self.changed.notify_all();
+            MutexGuard::bump(state);
+        }
+    }
+
+    /// The thread stops driving: somebody else may have to.
+    fn leave(&self, state: &mut Guard<'_, R>) {
+        self.flags.count_activity();
+        if state.sleepers > 0 {
+            self.changed.notify_all();
+        }
+        self.flags.rouse(&self.background);
+    }
+
+    /// One step of the driver: sleep until something happens, then take a turn.
+    fn step(&self, state: &mut Guard<'_, R>, deadline: Option<Instant>) {
+        self.flags.count_activity();
+        let State { core, .. } = &mut **state;
+        core.role.on_idle(&mut core.net);
+        core.net.flush();
+        self.flags.count_flush();
+        if self.contenders.load(Ordering::SeqCst) > 0 {
+            MutexGuard::unlocked(state, std::thread::yield_now);
+            return;
+        }
+        let progress = self.spin(state, deadline) || {
+            self.wait(state, deadline);
+            state.core.turn()
+        };
+        if progress {
+            self.tell_sleepers(state);
+        }
+    }
+
+    /// Polls for the busy-poll time before sleeping; says whether anything happened.
+    fn spin(&self, state: &mut Guard<'_, R>, deadline: Option<Instant>) -> bool {
+        let budget = state.core.net.options.busy_poll;
+        if budget.is_zero() {
+            return false;
+        }
+        let end = Instant::now() + budget;
+        let end = deadline.map_or(end, |deadline| deadline.min(end));
+        loop {
+            if state.core.turn() {
+                return true;
+            }
+            if Instant::now() >= end || self.contenders.load(Ordering::Relaxed) > 0 {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn wait(&self, state: &mut Guard<'_, R>, deadline: Option<Instant>) {
+        let call = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let due = state.core.next_deadline().map(|at| at.saturating_sub(state.core.net.now()));
+        let timeout = [call, due].into_iter().flatten().min();
+        self.flags.blocked.store(true, Ordering::Relaxed);
+        match &mut state.core.net.ports[..] {
+            [] => match timeout {
+                Some(timeout) => drop(self.changed.wait_for(state, timeout)),
+                None => self.changed.wait(state),
+            },
+            [port] => log_failure(port.domain.wait(timeout)),
+            _ => wait_for_any(state, timeout),
+        }
+        self.flags.blocked.store(false, Ordering::Relaxed);
+    }
+
+    /// New ports can wake the driver too.
+    fn learn_ports(&self, state: &State<R>) {
+        let ports = &state.core.net.ports;
+        let mut wakers = self.wakers.lock();
+        if wakers.len() < ports.len() {
+            *wakers = ports.iter().map(|port| port.domain.waker()).collect();
+            self.changed.notify_all();
+        }
+    }
+
+    /// Closes the socket: waits up to its linger, then everything is free.
+    pub(crate) fn close(&self, linger: Linger) {
+        let mut state = self.lock();
+        if state.closed || state.core.net.closing {
+            return;
+        }
+        self.linger(&mut state, linger);
+        state.closed = true;
+        state.core.net.finish();
+        self.wakers.lock().clear();
+        self.flags.closed.store(true, Ordering::SeqCst);
+        self.changed.notify_all();
+        drop(state);
+        self.background.nudge();
+    }
+
+    fn linger(&self, state: &mut Guard<'_, R>, linger: Linger) {
+        let until = |limit| Instant::now().checked_add(limit);
+        let deadline = match linger {
+            Linger::Forever => None,
+            Linger::For(limit) => until(limit),
+            Linger::No => return state.core.begin_close(),
+        };
+        state.core.begin_close();
+        let mut goodbye: Option<Instant> = None;
+        while !state.core.advance_close() {
+            if goodbye.is_none() && state.core.is_drained() {
+                goodbye = until(GOODBYE_WAIT);
+            }
+            let end = [deadline, goodbye].into_iter().flatten().min();
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return;
+            }
+            if state.driving {
+                // Its driver sees that the socket is closing and leaves.
+                MutexGuard::unlocked(state, std::thread::yield_now);
+            } else {
+                self.step(state, end);
+            }
+        }
+    }
+
+    pub(crate) fn linger_setting(&self) -> Linger {
+        self.lock().core.net.options.linger
+    }
+
+    /// Looks at the socket without sending anything.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&mut Core<R>) -> T) -> T {
+        look(&mut self.lock().core)
+    }
+}
+
+impl<R: Role> Driven for Shared<R> {
+    fn flags(&self) -> &Flags {
+        &self.flags
+    }
+
+    fn flush_tail(&self) {
+        if let Some(mut state) = self.state.try_lock() {
+            state.last_flush = Instant::now();
+            state.core.net.flush();
+            self.flags.count_flush();
+        }
+    }
+
+    fn turn(&self) -> Option<Next> {
+        let mut state = self.state.try_lock()?;
+        if state.closed {
+            return Some(Next::default());
+        }
+        for _ in 0..BACKGROUND_TURNS_MAX {
+            let State { core, .. } = &mut *state;
+            core.role.on_idle(&mut core.net);
+            if !core.turn() {
+                break;
+            }
+        }
+        self.flags.count_flush();
+        self.tell_sleepers(&mut state);
+        let due = state.core.next_deadline().map(|at| at.saturating_sub(state.core.net.now()));
+        Some(arm_all(&mut state).map_or(Next::again(), |armed| Next {
+            within: [due, armed].into_iter().flatten().min(),
+        }))
+    }
+
+    fn fds(&self) -> Vec<OwnedFd> {
+        let Some(state) = self.state.try_lock() else { return Vec::new() };
+        let owned = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().ok();
+        state.core.net.ports.iter().filter_map(|port| owned(port.domain.wait_fd())).collect()
+    }
+
+    fn terminate(&self) {
+        self.flags.terminated.store(true, Ordering::SeqCst);
+        let state = self.lock();
+        self.changed.notify_all();
+        drop(state);
+    }
+}
+
+fn log_failure(waited: Result<(), fabric_core::Error>) {
+    if let Err(error) = waited {
+        tracing::error!(%error, "the fabric cannot wait");
+        // Without a way to sleep, at least do not take the whole core.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Arms all ports; `None` if one has something already, else its own nearest deadline.
+fn arm_all<R: Role>(state: &mut State<R>) -> Option<Option<Duration>> {
+    let mut nearest = None;
+    for port in &mut state.core.net.ports {
+        match port.domain.arm() {
+            Armed::Ready => return None,
+            Armed::Idle(within) => nearest = [nearest, within].into_iter().flatten().min(),
+        }
+    }
+    Some(nearest)
+}
+
+/// Sleeps on several ports at once.
+fn wait_for_any<R: Role>(state: &mut State<R>, timeout: Option<Duration>) {
+    let Some(nearest) = arm_all(state) else { return };
+    let timeout = [timeout, nearest].into_iter().flatten().min();
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let ports = &state.core.net.ports;
+    let mut fds: Vec<PollFd<'_>> = ports
+        .iter()
+        .map(|port| PollFd::from_borrowed_fd(port.domain.wait_fd(), PollFlags::IN))
+        .collect();
+    // An interrupted sleep ends early, which is in order.
+    let _ = poll(&mut fds, timeout.as_ref());
+}
+
+impl<R: Role> Core<R> {
+    /// Whether everything accepted has left.
+    fn is_drained(&self) -> bool {
+        !self.role.is_pending() && self.net.peers.iter().all(|(_, peer)| peer.is_drained())
+    }
+}
+
+impl crate::engine::Net {
+    /// Ends everything: what is left is dropped and counted, domains close.
+    fn finish(&mut self) {
+        for peer in self.peer_ids() {
+            self.drop_queue(peer);
+        }
+        self.close_ports();
+        self.monitors.tell(&MonitorEvent::Stopped);
+        self.monitors = crate::monitor::Monitors::default();
+    }
+}

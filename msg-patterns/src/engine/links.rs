@@ -1,0 +1,292 @@
+//! Links coming up, going down, and what their machines ask for.
+
+use fabric_core::{Addr, EpId, Error as FabricError, ListenerId};
+use msg_proto::credit::Room;
+use msg_proto::link::{Fault, Heartbeat, Link, LinkAction, LinkConfig, LinkState, PeerInfo};
+use msg_proto::wire::{self, Frame};
+
+use super::peer::{Assembly, Origin, Peer};
+use super::{Core, Net};
+use crate::monitor::{MonitorEvent, PeerId};
+use crate::options::Options;
+use crate::roles::Role;
+
+impl<R: Role> Core<R> {
+    pub(crate) fn on_connected(&mut self, port: usize, ep: EpId) {
+        let Some(&peer) = self.net.ports[port].by_ep.get(&ep) else {
+            return self.net.ports[port].domain.close(ep);
+        };
+        let provider = self.net.ports[port].domain.caps().provider;
+        let addr = self.net.peer(peer).addr.clone();
+        self.net.monitors.tell(&MonitorEvent::Connected { peer, addr, provider });
+        self.open_link(peer, ep);
+    }
+
+    pub(crate) fn on_accepted(&mut self, port: usize, ep: EpId, _at: ListenerId, addr: Addr) {
+        if self.net.closing || self.net.peers.len() >= self.net.options.peers_max {
+            self.net.counters.refused += 1;
+            return self.net.ports[port].domain.close(ep);
+        }
+        let provider = self.net.ports[port].domain.caps().provider;
+        let key = self.net.peers.insert(Peer::new(addr.clone(), port, Origin::Accepted));
+        let peer = PeerId(key as u32);
+        self.net.ports[port].by_ep.insert(ep, peer);
+        self.net.monitors.tell(&MonitorEvent::Accepted { peer, addr, provider });
+        self.open_link(peer, ep);
+    }
+
+    fn open_link(&mut self, peer: PeerId, ep: EpId) {
+        let now = self.net.now();
+        let config = self.net.link_config(peer);
+        self.net.epoch_next = self.net.epoch_next.wrapping_add(1);
+        let epoch = self.net.epoch_next;
+        let entry = self.net.peer_mut(peer);
+        entry.ep = Some(ep);
+        entry.epoch = epoch;
+        entry.said_bye = false;
+        entry.link = Some(Link::new(config, now));
+        self.drain_link(peer);
+        self.net.note_deadline(peer);
+    }
+
+    /// Does what the link of `peer` asks for.
+    pub(crate) fn drain_link(&mut self, peer: PeerId) {
+        while let Some(action) = self.net.next_action(peer) {
+            match action {
+                LinkAction::Up(info) => self.on_up(peer, info),
+                other => self.net.do_action(peer, other),
+            }
+        }
+    }
+
+    fn on_up(&mut self, peer: PeerId, info: PeerInfo) {
+        let entry = self.net.peer_mut(peer);
+        entry.info = Some(info);
+        let identity = entry.identity.clone();
+        self.net.counters.connects += 1;
+        self.net.monitors.tell(&MonitorEvent::HandshakeSucceeded { peer, identity });
+        self.net.reset_backoff(peer);
+        self.net.note_deadline(peer);
+        let leaving = self.net.peer(peer).leaving.is_some();
+        if leaving {
+            self.net.pump(peer);
+        } else {
+            self.role.on_up(&mut self.net, peer);
+            self.on_writable(peer);
+        }
+        if self.net.closing || leaving {
+            self.net.goodbye_if_drained(peer);
+        }
+    }
+
+    pub(crate) fn on_closed(&mut self, port: usize, ep: EpId, why: &FabricError) {
+        let Some(peer) = self.net.ports[port].by_ep.remove(&ep) else { return };
+        let was_up = self.net.peer(peer).is_up();
+        let dropped = self.net.tear_down(peer);
+        if was_up {
+            self.net.counters.disconnects += 1;
+            let why = why.to_string();
+            self.net.monitors.tell(&MonitorEvent::Disconnected { peer, why, dropped });
+        }
+        let accepted = !self.net.peer(peer).is_connector();
+        // A leaving peer was taken from the role when it left.
+        if (was_up || accepted) && self.net.peer(peer).leaving.is_none() {
+            let last = accepted || self.net.closing;
+            self.role.on_gone(&mut self.net, peer, last);
+        }
+        if accepted {
+            self.net.remove_if_read(peer);
+        } else {
+            self.net.after_close(peer, was_up, why);
+        }
+    }
+}
+
+impl Net {
+    fn link_config(&self, peer: PeerId) -> LinkConfig {
+        let options = &self.options;
+        let unread = self.peer(peer).inbox.len() as u64;
+        let messages = Options::limit(options.recv_hwm);
+        // What an earlier connection left unread still takes room.
+        let messages =
+            if messages == u64::MAX { messages } else { messages.saturating_sub(unread).max(1) };
+        LinkConfig {
+            socket_type: self.kind,
+            abilities: self.abilities | self.reads(peer),
+            abilities_needed: if options.acknowledge { wire::abilities::ACKS } else { 0 },
+            instance: self.instance,
+            message_bytes_max: options.message_bytes_max as u64,
+            window: Room { messages, bytes: Options::limit(options.recv_hwm_bytes) },
+            handshake_timeout: options.handshake_timeout,
+            heartbeat: (!options.heartbeat_interval.is_zero()).then(|| Heartbeat {
+                interval: options.heartbeat_interval,
+                timeout: options.heartbeat_timeout.unwrap_or(options.heartbeat_interval),
+                ttl: options.heartbeat_ttl,
+            }),
+        }
+    }
+
+    fn reads(&self, peer: PeerId) -> u8 {
+        let rma = self.ports[self.peer(peer).port].domain.caps().rma;
+        if rma.is_some() { wire::abilities::READS } else { 0 }
+    }
+
+    fn next_action(&mut self, peer: PeerId) -> Option<LinkAction> {
+        self.peers.get_mut(peer.0 as usize)?.link.as_mut()?.poll_action()
+    }
+
+    fn do_action(&mut self, peer: PeerId, action: LinkAction) {
+        match action {
+            LinkAction::SendHello => self.send_hello(peer),
+            LinkAction::SendPing { ttl_tenths } => {
+                self.control(peer, &Frame::Ping { ttl_tenths, context: b"" });
+            }
+            LinkAction::SendPong { context, len } => {
+                self.control(peer, &Frame::Pong { context: &context[..usize::from(len)] });
+            }
+            LinkAction::SendCredit(Room { messages, bytes }) => {
+                self.control(peer, &Frame::Credit { messages, bytes });
+            }
+            LinkAction::SendBye => self.control(peer, &Frame::Bye),
+            LinkAction::Refuse(fault) => self.send_refusal(peer, fault),
+            LinkAction::Close => self.close_ep(peer),
+            // `Core::drain_link` takes it.
+            LinkAction::Up(_) => {}
+        }
+    }
+
+    fn send_hello(&mut self, peer: PeerId) {
+        let config = self.link_config(peer);
+        let identity = self.options.identity.clone();
+        self.control(peer, &Frame::Hello(config.hello(&identity)));
+    }
+
+    /// Sends grants that have become due.
+    pub(crate) fn send_credit(&mut self, peer: PeerId) {
+        while let Some(action) = self.next_action(peer) {
+            self.do_action(peer, action);
+        }
+    }
+
+    fn send_refusal(&mut self, peer: PeerId, fault: Fault) {
+        self.counters.refused += 1;
+        self.monitors.tell(&MonitorEvent::Refused { peer, fault, by_peer: false });
+        self.control(peer, &Frame::Error { code: fault.code(), text: fault.text() });
+        self.flush();
+        self.after_refusal(peer, fault);
+        self.close_ep(peer);
+    }
+
+    /// Ends the link with an error told to the peer.
+    pub(crate) fn refuse(&mut self, peer: PeerId, fault: Fault) {
+        if let Some(link) = &mut self.peer_mut(peer).link {
+            link.refuse(fault);
+        }
+        self.send_credit(peer);
+    }
+
+    /// Closes the connection of `peer`, if it has one; the rest follows with its event.
+    pub(crate) fn close_ep(&mut self, peer: PeerId) {
+        let entry = self.peer_mut(peer);
+        if let Some(link) = &mut entry.link {
+            link.on_gone();
+        }
+        if let Some(ep) = entry.ep {
+            let port = entry.port;
+            self.ports[port].domain.close(ep);
+        }
+    }
+
+    pub(crate) fn note_deadline(&mut self, peer: PeerId) {
+        let at = self.peer(peer).link.as_ref().and_then(Link::poll_timeout);
+        self.note(at);
+    }
+
+    /// Forgets everything that belonged to the connection; says how many messages were dropped.
+    fn tear_down(&mut self, peer: PeerId) -> u64 {
+        self.leave_batch(peer);
+        self.revoke_offers(peer);
+        let entry = self.peer_mut(peer);
+        entry.ep = None;
+        entry.link = None;
+        entry.info = None;
+        entry.in_flight = 0;
+        entry.unposted.clear();
+        entry.assembly = Assembly::default();
+        // What was still being read from the peer's memory will not come any more.
+        let before = entry.inbox.len();
+        entry.inbox.retain(|message| message.pending == 0);
+        let unread = (before - entry.inbox.len()) as u64;
+        self.count_dropped(peer, unread);
+        unread + self.drop_begun(peer) + self.drop_for_accepted(peer)
+    }
+
+    fn revoke_offers(&mut self, peer: PeerId) {
+        let entry = self.peer_mut(peer);
+        let (port, offers) = (entry.port, std::mem::take(&mut entry.offers));
+        if let Some(rma) = self.ports[port].domain.rma() {
+            for key in offers.values() {
+                drop(rma.revoke(key));
+            }
+        }
+    }
+
+    /// A message that had partly left was counted as sent and is lost with the connection; sending
+    /// it again could deliver it twice.
+    fn drop_begun(&mut self, peer: PeerId) -> u64 {
+        let entry = self.peer_mut(peer);
+        let begun = entry.queue.front().is_some_and(|outgoing| outgoing.begun);
+        if !begun {
+            return 0;
+        }
+        if let Some(lost) = entry.queue.pop_front() {
+            entry.queue_bytes -= lost.size;
+        }
+        self.lose(peer, 1)
+    }
+
+    /// An accepted peer's queues end with its connection (LIFE-16); what a peer sent before it said
+    /// goodbye stays to be received.
+    fn drop_for_accepted(&mut self, peer: PeerId) -> u64 {
+        if self.peer(peer).is_connector() {
+            return 0;
+        }
+        let entry = self.peer_mut(peer);
+        let said_bye = entry.said_bye;
+        let queued = self.take_queue(peer).len() as u64;
+        let unread = if said_bye { 0 } else { self.empty_inbox(peer) };
+        self.count_dropped(peer, unread);
+        unread + self.lose(peer, queued)
+    }
+
+    /// Counts messages that did not leave; with acknowledgement the role still has them.
+    fn lose(&mut self, peer: PeerId, count: u64) -> u64 {
+        if self.options.acknowledge {
+            return 0;
+        }
+        self.count_dropped(peer, count);
+        count
+    }
+
+    /// Removes a peer that is gone once everything it left was received.
+    pub(crate) fn remove_if_read(&mut self, peer: PeerId) {
+        let gone = self.peers.get(peer.0 as usize).is_some_and(|entry| {
+            entry.ep.is_none() && !entry.is_connector() && entry.inbox.is_empty()
+        });
+        if gone {
+            self.peers.remove(peer.0 as usize);
+        }
+    }
+
+    /// Says goodbye to a peer once everything accepted for it has left.
+    pub(crate) fn goodbye_if_drained(&mut self, peer: PeerId) {
+        let entry = self.peer_mut(peer);
+        let drained = entry.queue.is_empty() && entry.offers.is_empty();
+        if let Some(link) = entry.link.as_mut().filter(|_| drained) {
+            if link.state() != LinkState::Closing {
+                link.close();
+            }
+        }
+        self.send_credit(peer);
+    }
+}

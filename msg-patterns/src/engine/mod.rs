@@ -1,0 +1,313 @@
+//! The engine: peers, their links and queues over any fabric, driven by whoever calls.
+//!
+//! [`Core`] is one socket: [`Net`] knows peers and bytes, the role knows the pattern. A turn polls
+//! the fabrics, feeds links and role, runs what is due and posts what came of it. Nothing here
+//! blocks or locks; `driver` decides which thread drives.
+
+pub(crate) mod endpoints;
+mod inbound;
+mod links;
+mod outbound;
+pub(crate) mod peer;
+mod rendezvous;
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use fabric_core::{Domain, EpId, Event, ListenerId, OpId, Pool, Slot};
+use msg_proto::types::SocketType;
+use slab::Slab;
+
+use crate::backend::Backends;
+use crate::monitor::{Counters, Monitors, PeerId};
+use crate::options::Options;
+use crate::roles::Role;
+use crate::{Error, ErrorKind};
+
+use endpoints::{Bound, Connector};
+use inbound::RESERVED_SLOTS;
+use outbound::Batch;
+pub(crate) use outbound::Room;
+use peer::Peer;
+use rendezvous::Transfer;
+
+/// Bytes of a slot: a 64 KiB message and its frames.
+const SLOT_BYTES: usize = (64 << 10) + 1024;
+/// Receives kept posted in each domain.
+const POSTED_MAX: usize = 32;
+/// Slots that batches on their way out may use.
+const SENDING_SLOTS: usize = 64;
+/// Slots that may be lent to the application as received messages.
+const LENT_SLOTS: usize = 64;
+/// Events taken from a domain at a time.
+const EVENTS_MAX: usize = 256;
+
+/// One opened provider.
+pub(crate) struct Port {
+    pub(crate) domain: Box<dyn Domain>,
+    schemes: &'static [&'static str],
+    by_ep: HashMap<EpId, PeerId>,
+    listeners: HashMap<ListenerId, usize>,
+    posted: usize,
+}
+
+/// Peers and bytes of one socket.
+pub(crate) struct Net {
+    pub(crate) options: Options,
+    pub(crate) counters: Counters,
+    pub(crate) monitors: Monitors,
+    pub(crate) ports: Vec<Port>,
+    pub(crate) peers: Slab<Peer>,
+    kind: SocketType,
+    one_connect_each: bool,
+    abilities: u8,
+    instance: u64,
+    backends: Backends,
+    start: Instant,
+    pool: Option<Pool>,
+    batch_bytes_max: usize,
+    batches: Slab<Batch>,
+    connectors: Slab<Connector>,
+    bound: Slab<Bound>,
+    last_endpoint: Option<fabric_core::Addr>,
+    transfers: HashMap<(usize, OpId), Transfer>,
+    transfers_waiting: VecDeque<Transfer>,
+    deadline: Option<Duration>,
+    epoch_next: u32,
+    posted_since_flush: bool,
+    pub(crate) closing: bool,
+    scratch_peers: Vec<PeerId>,
+    scratch_events: Vec<Event>,
+}
+
+/// One socket without its lock.
+pub(crate) struct Core<R> {
+    pub(crate) net: Net,
+    pub(crate) role: R,
+}
+
+impl Net {
+    pub(crate) fn new<R: Role>(options: Options, abilities: u8, backends: Backends) -> Self {
+        Self {
+            options,
+            counters: Counters::default(),
+            monitors: Monitors::default(),
+            ports: Vec::new(),
+            peers: Slab::new(),
+            kind: R::TYPE,
+            one_connect_each: R::ONE_CONNECT_EACH,
+            abilities,
+            instance: fastrand::u64(..),
+            backends,
+            start: Instant::now(),
+            pool: None,
+            batch_bytes_max: 0,
+            batches: Slab::new(),
+            connectors: Slab::new(),
+            bound: Slab::new(),
+            last_endpoint: None,
+            transfers: HashMap::new(),
+            transfers_waiting: VecDeque::new(),
+            deadline: None,
+            epoch_next: 0,
+            posted_since_flush: false,
+            closing: false,
+            scratch_peers: Vec::new(),
+            scratch_events: Vec::new(),
+        }
+    }
+
+    /// Time since the socket was made, on the clock of its fabric.
+    pub(crate) fn now(&self) -> Duration {
+        let now = self.ports.first().map_or_else(Instant::now, |port| port.domain.now());
+        now.saturating_duration_since(self.start)
+    }
+
+    pub(crate) fn peer(&self, peer: PeerId) -> &Peer {
+        // Invariant: a PeerId is handed out with its peer and taken back from roles in `on_gone`.
+        &self.peers[peer.0 as usize]
+    }
+
+    pub(crate) fn peer_mut(&mut self, peer: PeerId) -> &mut Peer {
+        // Invariant: as in `peer`.
+        &mut self.peers[peer.0 as usize]
+    }
+
+    pub(crate) fn peer_ids(&self) -> Vec<PeerId> {
+        self.peers.iter().map(|(key, _)| PeerId(key as u32)).collect()
+    }
+
+    /// The port that serves `scheme`, opened if need be.
+    fn port_for(&mut self, addr: &fabric_core::Addr) -> Result<usize, Error> {
+        let open = self.ports.iter().position(|port| port.schemes.contains(&addr.scheme()));
+        if let Some(port) = open {
+            return Ok(port);
+        }
+        let fabric = self.backends.find(addr)?.clone();
+        let domain = fabric.open_boxed()?;
+        self.add_port(domain, fabric.schemes())
+    }
+
+    fn add_port(
+        &mut self,
+        mut domain: Box<dyn Domain>,
+        schemes: &'static [&'static str],
+    ) -> Result<usize, Error> {
+        let bytes_max = domain.caps().message_bytes_max.min(SLOT_BYTES);
+        let pool = self.pool_of(bytes_max)?;
+        domain.register(&pool)?;
+        if self.ports.is_empty() {
+            // Domains count time their own way; the socket's clock starts with its first one.
+            self.start = domain.now();
+        }
+        self.batch_bytes_max = self.batch_bytes_max.min(bytes_max);
+        let port =
+            Port { domain, schemes, by_ep: HashMap::new(), listeners: HashMap::new(), posted: 0 };
+        self.ports.push(port);
+        let port = self.ports.len() - 1;
+        self.post_receives(port);
+        Ok(port)
+    }
+
+    fn pool_of(&mut self, slot_bytes: usize) -> Result<Pool, Error> {
+        if let Some(pool) = &self.pool {
+            return Ok(pool.clone());
+        }
+        let slots = RESERVED_SLOTS.max(POSTED_MAX) + SENDING_SLOTS + LENT_SLOTS;
+        let pool = Pool::new(slot_bytes, slots)
+            .map_err(|error| Error::new(ErrorKind::Limit, error.to_string()))?;
+        self.batch_bytes_max = slot_bytes;
+        self.pool = Some(pool.clone());
+        Ok(pool)
+    }
+
+    /// Keeps receives posted as far as the pool goes.
+    fn post_receives(&mut self, port: usize) {
+        while self.ports[port].posted < POSTED_MAX {
+            let Some(slot) = self.pool.as_ref().and_then(Pool::take) else { return };
+            if !self.repost(port, slot) {
+                return;
+            }
+        }
+    }
+
+    /// Posts one slot to receive into; says whether it was taken.
+    fn repost(&mut self, port: usize, mut slot: Slot) -> bool {
+        slot.set_len(0);
+        let port = &mut self.ports[port];
+        let posted = port.domain.post_recv(slot).is_ok();
+        port.posted += usize::from(posted);
+        posted
+    }
+
+    /// Closes all domains.
+    pub(crate) fn close_ports(&mut self) {
+        self.batches.clear();
+        self.ports.clear();
+        self.peers.clear();
+        self.pool = None;
+    }
+
+    /// Makes sure that `on_timeout` runs by `at`.
+    pub(crate) fn note(&mut self, at: Option<Duration>) {
+        self.deadline = [self.deadline, at].into_iter().flatten().min();
+    }
+}
+
+impl<R: Role> Core<R> {
+    /// One turn; says whether anything happened. Never blocks.
+    pub(crate) fn turn(&mut self) -> bool {
+        self.net.flush();
+        let mut progress = false;
+        for port in 0..self.net.ports.len() {
+            progress |= self.poll_port(port);
+        }
+        progress |= self.run_due();
+        if progress {
+            self.net.flush();
+        }
+        progress
+    }
+
+    fn poll_port(&mut self, port: usize) -> bool {
+        let mut events = std::mem::take(&mut self.net.scratch_events);
+        let found = self.net.ports[port].domain.poll(&mut events, EVENTS_MAX);
+        for event in events.drain(..) {
+            self.on_event(port, event);
+        }
+        self.net.scratch_events = events;
+        self.net.post_receives(port);
+        found > 0
+    }
+
+    fn on_event(&mut self, port: usize, event: Event) {
+        match event {
+            Event::Received { ep, slot, .. } => self.on_slot(port, ep, slot),
+            Event::Sent { ep, buf, .. } => {
+                drop(buf);
+                self.on_sent(port, ep);
+            }
+            Event::RmaDone { ep, op, returned, result } => {
+                self.on_read(port, ep, op, returned, result);
+            }
+            Event::Connected { ep, .. } => self.on_connected(port, ep),
+            Event::Accepted { ep, listener, peer } => self.on_accepted(port, ep, listener, peer),
+            Event::AcceptFailed { error, .. } => self.net.on_accept_failed(&error),
+            Event::Closed { ep, why } => self.on_closed(port, ep, &why),
+            Event::Multicast { .. } => {}
+        }
+    }
+
+    fn on_sent(&mut self, port: usize, ep: EpId) {
+        let Some(&peer) = self.net.ports[port].by_ep.get(&ep) else { return };
+        let entry = self.net.peer_mut(peer);
+        entry.in_flight = entry.in_flight.saturating_sub(1);
+        self.net.post_waiting(peer);
+        self.on_writable(peer);
+    }
+
+    /// Credit or a slot came free for `peer`.
+    pub(crate) fn on_writable(&mut self, peer: PeerId) {
+        self.net.pump(peer);
+        self.role.on_writable(&mut self.net, peer);
+    }
+
+    /// Runs deadlines that are due.
+    fn run_due(&mut self) -> bool {
+        let due = self.next_deadline().is_some_and(|at| at <= self.net.now());
+        if due {
+            self.on_timeout();
+        }
+        due
+    }
+
+    fn on_timeout(&mut self) {
+        let now = self.net.now();
+        self.net.deadline = None;
+        self.net.reconnect_due(now);
+        for peer in self.net.peer_ids() {
+            if let Some(link) = &mut self.net.peer_mut(peer).link {
+                link.on_timeout(now);
+            }
+            self.drain_link(peer);
+            if self.net.peers.contains(peer.0 as usize) {
+                self.net.note_deadline(peer);
+            }
+        }
+        self.role.on_timeout(&mut self.net, now);
+    }
+
+    /// When the next deadline is due.
+    pub(crate) fn next_deadline(&self) -> Option<Duration> {
+        [self.net.deadline, self.role.poll_timeout()].into_iter().flatten().min()
+    }
+}
+
+impl std::fmt::Debug for Net {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Net")
+            .field("kind", &self.kind)
+            .field("peers", &self.peers.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,432 @@
+//! Messages on their way out: queued for a peer, encoded into batches, posted.
+//!
+//! A batch is an open slot that small messages are encoded into. It belongs to a set of peers: a
+//! publisher encodes once for all subscribers that get the same run of messages. A peer has at most
+//! one open batch, so order holds. Large messages leave from the queue of their peer, piece by
+//! piece: parts by rendezvous where the fabric can, in fragments where it cannot.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use fabric_core::{Access, Exposure, SendBuf, Slot};
+use msg_proto::wire::{self, Frame, HEAD_BYTES};
+use smallvec::SmallVec;
+
+use super::Net;
+use super::peer::{Head, Outgoing, Peer};
+use crate::monitor::PeerId;
+use crate::options::Options;
+
+/// Batches of one peer that may be with the fabric before messages wait in its queue.
+const IN_FLIGHT_MAX: usize = 8;
+
+/// Bytes of an encoded OFFER.
+const OFFER_BYTES: usize = HEAD_BYTES + 8 + 8 + wire::KEY_BYTES;
+
+/// An open slot and who gets it.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    members: SmallVec<[PeerId; 1]>,
+    slot: Slot,
+}
+
+/// Whether a peer can be given another message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// At once, or in its queue.
+    Yes,
+    /// Its queue is full.
+    Full,
+    /// The message is over its limit.
+    TooLong,
+    /// It is not connected, and queueing for it is not wanted.
+    Down,
+}
+
+impl Net {
+    /// Whether `peer` can be given a message of `size` bytes.
+    pub(crate) fn room(&self, peer: PeerId, size: u64) -> Room {
+        let peer = self.peer(peer);
+        if peer.leaving.is_some() || (!peer.is_up() && !self.queues_while_down(peer)) {
+            return Room::Down;
+        }
+        if peer.info.is_some_and(|info| size > info.message_bytes_max) {
+            return Room::TooLong;
+        }
+        let fits =
+            peer.queue.is_empty() && self.leaves_now(peer, size) || self.queue_fits(peer, size);
+        if fits { Room::Yes } else { Room::Full }
+    }
+
+    fn queues_while_down(&self, peer: &Peer) -> bool {
+        peer.is_connector() && !self.options.immediate
+    }
+
+    fn queue_fits(&self, peer: &Peer, size: u64) -> bool {
+        let messages = (peer.queue.len() as u64) < Options::limit(self.options.send_hwm);
+        let bytes_max = Options::limit(self.options.send_hwm_bytes);
+        messages && (peer.queue.is_empty() || peer.queue_bytes.saturating_add(size) <= bytes_max)
+    }
+
+    /// Whether a message could be encoded for `peer` without waiting.
+    fn leaves_now(&self, peer: &Peer, size: u64) -> bool {
+        let has_credit = peer.link.as_ref().is_some_and(|link| link.has_room(size));
+        has_credit && peer.in_flight < IN_FLIGHT_MAX
+    }
+
+    /// Takes a message for one peer: encodes it at once or queues it. Call `room` before.
+    pub(crate) fn give(&mut self, peer: PeerId, outgoing: Outgoing) {
+        let entry = self.peer_mut(peer);
+        entry.queue_bytes += outgoing.size;
+        entry.queue.push_back(outgoing);
+        self.pump(peer);
+    }
+
+    /// Takes a message for several peers, all with room: those that it can leave for at once share
+    /// one encoding; the others queue it.
+    pub(crate) fn give_all(&mut self, peers: &[PeerId], outgoing: &Outgoing) {
+        if peers.len() == 1 || !self.is_small(outgoing) {
+            for &peer in peers {
+                self.give(peer, outgoing.clone());
+            }
+            return;
+        }
+        let mut now = std::mem::take(&mut self.scratch_peers);
+        now.clear();
+        for &peer in peers {
+            let entry = self.peer(peer);
+            let at_once = entry.queue.is_empty()
+                && entry.dropped_untold == 0
+                && self.leaves_now(entry, outgoing.size);
+            if at_once {
+                now.push(peer);
+            } else {
+                self.give(peer, outgoing.clone());
+            }
+        }
+        if !now.is_empty() && !self.encode_small(&now, outgoing) {
+            for &peer in &now {
+                self.give(peer, outgoing.clone());
+            }
+        }
+        self.scratch_peers = now;
+    }
+
+    /// Moves what can leave from the queue of `peer` into batches.
+    pub(crate) fn pump(&mut self, peer: PeerId) {
+        self.tell_drops(peer);
+        while let Some(mut outgoing) = self.peer_mut(peer).queue.pop_front() {
+            let size = outgoing.size;
+            let may = outgoing.begun || self.leaves_now(self.peer(peer), size);
+            if may && self.encode(peer, &mut outgoing) {
+                self.peer_mut(peer).queue_bytes -= size;
+            } else {
+                self.peer_mut(peer).queue.push_front(outgoing);
+                break;
+            }
+        }
+    }
+
+    fn tell_drops(&mut self, peer: PeerId) {
+        let entry = self.peer_mut(peer);
+        if entry.dropped_untold > 0 && entry.is_up() && entry.in_flight < IN_FLIGHT_MAX {
+            let count = std::mem::take(&mut entry.dropped_untold);
+            self.control(peer, &Frame::Dropped { count });
+        }
+    }
+
+    /// Encodes as much of the message as can leave; says whether that was all.
+    fn encode(&mut self, peer: PeerId, outgoing: &mut Outgoing) -> bool {
+        if !outgoing.begun && self.is_small(outgoing) {
+            self.encode_small(&[peer], outgoing)
+        } else {
+            self.encode_large(peer, outgoing)
+        }
+    }
+
+    /// Whether the whole message fits one slot.
+    fn is_small(&self, outgoing: &Outgoing) -> bool {
+        encoded_bytes(outgoing) <= self.batch_bytes_max
+    }
+
+    fn encode_small(&mut self, peers: &[PeerId], outgoing: &Outgoing) -> bool {
+        let Some(batch) = self.batch_for(peers, encoded_bytes(outgoing)) else { return false };
+        let slot = &mut self.batches[batch].slot;
+        if let Some(head) = head_frame(&outgoing.head) {
+            append(slot, &head);
+        }
+        let parts = outgoing.message.parts();
+        for (i, part) in parts.iter().enumerate() {
+            append_part(slot, i + 1 < parts.len(), part);
+        }
+        for &peer in peers {
+            self.count_sent(peer, outgoing.size);
+        }
+        true
+    }
+
+    fn count_sent(&mut self, peer: PeerId, size: u64) {
+        let entry = self.peer_mut(peer);
+        entry.sent += 1;
+        if let Some(link) = &mut entry.link {
+            link.on_sent(size);
+        }
+        self.counters.sent += 1;
+        self.counters.sent_bytes += size;
+    }
+
+    fn encode_large(&mut self, peer: PeerId, outgoing: &mut Outgoing) -> bool {
+        if !outgoing.begun {
+            if let Some(head) = head_frame(&outgoing.head) {
+                let Some(batch) = self.batch_for(&[peer], head.encode().len()) else {
+                    return false;
+                };
+                append(&mut self.batches[batch].slot, &head);
+            }
+            outgoing.begun = true;
+            self.count_sent(peer, outgoing.size);
+        }
+        while outgoing.parts_done < outgoing.message.parts().len() {
+            if self.peer(peer).in_flight >= IN_FLIGHT_MAX || !self.encode_part(peer, outgoing) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Sends the next piece of the next part; false if it has to wait.
+    fn encode_part(&mut self, peer: PeerId, outgoing: &mut Outgoing) -> bool {
+        let parts = outgoing.message.parts();
+        let part = parts[outgoing.parts_done].clone();
+        let more = outgoing.parts_done + 1 < parts.len();
+        if outgoing.part_offset == 0 && self.is_offered(peer, &part) {
+            let offered = self.offer(peer, more, part);
+            outgoing.parts_done += usize::from(offered);
+            return offered;
+        }
+        let whole = HEAD_BYTES + part.len();
+        if outgoing.part_offset == 0 && whole <= self.batch_bytes_max {
+            let Some(batch) = self.batch_for(&[peer], whole) else { return false };
+            append_part(&mut self.batches[batch].slot, more, &part);
+            outgoing.parts_done += 1;
+            return true;
+        }
+        self.encode_fragment(peer, outgoing, &part, more)
+    }
+
+    fn encode_fragment(
+        &mut self,
+        peer: PeerId,
+        outgoing: &mut Outgoing,
+        part: &Bytes,
+        more: bool,
+    ) -> bool {
+        // A fragment fills a slot of its own.
+        let Some(batch) = self.batch_for(&[peer], self.batch_bytes_max) else { return false };
+        let offset = outgoing.part_offset;
+        let room = self.batch_bytes_max - HEAD_BYTES - 8;
+        let body = &part[offset..(offset + room).min(part.len())];
+        let frame = if offset == 0 {
+            Frame::Fragment { more, total: part.len() as u64, body }
+        } else {
+            Frame::Continue { body }
+        };
+        append(&mut self.batches[batch].slot, &frame);
+        outgoing.part_offset += body.len();
+        if outgoing.part_offset == part.len() {
+            outgoing.parts_done += 1;
+            outgoing.part_offset = 0;
+        }
+        true
+    }
+
+    fn is_offered(&self, peer: PeerId, part: &Bytes) -> bool {
+        let entry = self.peer(peer);
+        let reads = entry.info.is_some_and(|info| info.abilities & wire::abilities::READS != 0);
+        let rma = self.ports[entry.port].domain.caps().rma;
+        reads && rma.is_some_and(|rma| part.len() >= rma.rendezvous_bytes_min.max(1))
+    }
+
+    /// Exposes a part and tells the peer where to read it.
+    fn offer(&mut self, peer: PeerId, more: bool, part: Bytes) -> bool {
+        let entry = self.peer(peer);
+        let (Some(ep), port) = (entry.ep, entry.port) else { return false };
+        let Some(batch) = self.batch_for(&[peer], OFFER_BYTES) else { return false };
+        let Some(rma) = self.ports[port].domain.rma() else { return false };
+        let len = part.len() as u64;
+        let Ok(key) = rma.expose(ep, Exposure::Bytes(part), Access::READ) else { return false };
+        let entry = self.peer_mut(peer);
+        let id = entry.offer_next;
+        entry.offer_next += 1;
+        entry.offers.insert(id, key);
+        let frame = Frame::Offer { more, id, len, key: key.to_bytes() };
+        append(&mut self.batches[batch].slot, &frame);
+        true
+    }
+
+    /// The peer has read what was offered: its memory is free again.
+    pub(crate) fn on_done(&mut self, peer: PeerId, id: u64, failed: bool) {
+        let port = self.peer(peer).port;
+        let Some(key) = self.peer_mut(peer).offers.remove(&id) else { return };
+        if let Some(rma) = self.ports[port].domain.rma() {
+            drop(rma.revoke(&key));
+        }
+        if failed {
+            self.count_dropped(peer, 1);
+        }
+    }
+
+    /// Counts messages dropped for a peer.
+    pub(crate) fn count_dropped(&mut self, peer: PeerId, count: u64) {
+        self.counters.dropped += count;
+        self.peer_mut(peer).dropped += count;
+    }
+
+    /// Sends a frame that is no message. Always succeeds: when the pool is empty it takes memory of
+    /// its own, and the protocol bounds how many there are.
+    pub(crate) fn control(&mut self, peer: PeerId, frame: &Frame<'_>) {
+        let need = frame.encode().len();
+        let batch = self.batch_for(&[peer], need).or_else(|| {
+            let slot = Slot::alloc(need.max(4096)).ok()?;
+            Some(self.open_batch(&[peer], slot))
+        });
+        if let Some(batch) = batch {
+            append(&mut self.batches[batch].slot, frame);
+        }
+    }
+
+    /// An open batch for exactly these peers with room for `need` bytes.
+    fn batch_for(&mut self, peers: &[PeerId], need: usize) -> Option<usize> {
+        let first = peers.first().and_then(|&peer| self.peer(peer).batch);
+        if let Some(open) = first.filter(|&open| self.batches[open].members[..] == *peers) {
+            if self.batches[open].slot.room() >= need {
+                return Some(open);
+            }
+        }
+        for &peer in peers {
+            if let Some(open) = self.peer(peer).batch {
+                self.post_batch(open);
+            }
+        }
+        let slot = self.pool.as_ref()?.take()?;
+        Some(self.open_batch(peers, slot))
+    }
+
+    fn open_batch(&mut self, peers: &[PeerId], slot: Slot) -> usize {
+        for &peer in peers {
+            if let Some(open) = self.peer(peer).batch {
+                self.post_batch(open);
+            }
+        }
+        let key = self.batches.insert(Batch { members: peers.into(), slot });
+        for &peer in peers {
+            self.peer_mut(peer).batch = Some(key);
+        }
+        key
+    }
+
+    /// Takes a peer that is gone out of its open batch.
+    pub(crate) fn leave_batch(&mut self, peer: PeerId) {
+        let Some(key) = self.peer_mut(peer).batch.take() else { return };
+        let batch = &mut self.batches[key];
+        batch.members.retain(|member| *member != peer);
+        if batch.members.is_empty() {
+            self.batches.remove(key);
+        }
+    }
+
+    /// Posts an open batch to its members.
+    pub(crate) fn post_batch(&mut self, key: usize) {
+        let Batch { members, slot } = self.batches.remove(key);
+        for &member in &members {
+            self.peer_mut(member).batch = None;
+        }
+        self.posted_since_flush = true;
+        if let [only] = members[..] {
+            return self.post(only, slot.into());
+        }
+        let bytes = slot.freeze();
+        for &member in &members {
+            self.post(member, bytes.clone().into());
+        }
+    }
+
+    fn post(&mut self, peer: PeerId, buf: SendBuf) {
+        self.peer_mut(peer).unposted.push_back(buf);
+        self.post_waiting(peer);
+    }
+
+    /// Hands waiting batches of a peer to the fabric, as far as it takes them.
+    pub(crate) fn post_waiting(&mut self, peer: PeerId) {
+        let port = self.peer(peer).port;
+        let Some(ep) = self.peer(peer).ep else { return };
+        while let Some(buf) = self.peer_mut(peer).unposted.pop_front() {
+            match self.ports[port].domain.post_send(ep, buf) {
+                Ok(_) => {
+                    self.peer_mut(peer).in_flight += 1;
+                    self.counters.posts += 1;
+                }
+                Err(refused) if refused.error.kind() == fabric_core::ErrorKind::Full => {
+                    self.peer_mut(peer).unposted.push_front(refused.buf);
+                    return;
+                }
+                // The endpoint has closed; its event comes.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Posts all open batches and hands everything to the devices.
+    pub(crate) fn flush(&mut self) {
+        while let Some((key, _)) = self.batches.iter().next() {
+            self.post_batch(key);
+        }
+        if std::mem::take(&mut self.posted_since_flush) {
+            for port in &mut self.ports {
+                port.domain.flush();
+            }
+        }
+    }
+
+    /// What is queued for a peer and has not begun to leave, taken out.
+    pub(crate) fn take_queue(&mut self, peer: PeerId) -> VecDeque<Outgoing> {
+        let entry = self.peer_mut(peer);
+        entry.queue_bytes = 0;
+        std::mem::take(&mut entry.queue)
+    }
+
+    /// Whether full batches wait for the device.
+    pub(crate) fn has_posted(&self) -> bool {
+        self.posted_since_flush
+    }
+
+    /// Whether something waits for a flush.
+    pub(crate) fn has_unflushed(&self) -> bool {
+        !self.batches.is_empty() || self.posted_since_flush
+    }
+}
+
+fn head_frame(head: &Head) -> Option<Frame<'_>> {
+    match head {
+        Head::None => None,
+        Head::Request { id } => Some(Frame::Request { id: *id, envelope: &[] }),
+        Head::Reply { id, envelope } => Some(Frame::Reply { id: *id, envelope }),
+    }
+}
+
+fn encoded_bytes(outgoing: &Outgoing) -> usize {
+    let head = head_frame(&outgoing.head).map_or(0, |head| head.encode().len());
+    head + outgoing.message.parts().len() * HEAD_BYTES + outgoing.size as usize
+}
+
+/// Appends a frame that the batch was chosen to have room for.
+fn append(slot: &mut Slot, frame: &Frame<'_>) {
+    let encoded = frame.encode();
+    let fits = slot.append(encoded.head()) && slot.append(encoded.tail);
+    debug_assert!(fits, "a batch was chosen with too little room");
+}
+
+fn append_part(slot: &mut Slot, more: bool, part: &Bytes) {
+    let fits = slot.append(&wire::part_head(more, part.len() as u32)) && slot.append(part);
+    debug_assert!(fits, "a batch was chosen with too little room");
+}

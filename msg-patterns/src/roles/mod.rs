@@ -1,0 +1,95 @@
+//! What each pattern does with peers and messages. The engine calls these; sockets command them.
+
+use msg_proto::fair_queue::FairQueue;
+use msg_proto::link::Fault;
+use msg_proto::round_robin::RoundRobin;
+use msg_proto::types::SocketType;
+use msg_proto::wire::Frame;
+use std::time::Duration;
+
+use crate::engine::peer::Incoming;
+use crate::engine::{Net, Room};
+use crate::monitor::PeerId;
+
+pub(crate) mod publisher;
+pub(crate) mod puller;
+pub(crate) mod pusher;
+pub(crate) mod replier;
+pub(crate) mod requester;
+pub(crate) mod subscriber;
+
+/// One pattern's end.
+pub(crate) trait Role: Send + 'static {
+    /// The type told to peers.
+    const TYPE: SocketType;
+    /// Whether each message comes behind a REQUEST or REPLY frame.
+    const NEEDS_TAG: bool = false;
+    /// Whether a second `connect` to the same address is ignored (GEN-33).
+    const ONE_CONNECT_EACH: bool = false;
+
+    /// Whether a REQUEST (or else a REPLY) frame may come here.
+    fn tagged(_request: bool) -> Result<(), Fault> {
+        Err(Fault::Protocol)
+    }
+
+    /// A peer that this side connects to exists, connected or not.
+    fn on_attach(&mut self, _net: &mut Net, _peer: PeerId) {}
+    /// Messages may flow.
+    fn on_up(&mut self, _net: &mut Net, _peer: PeerId) {}
+    /// The connection ended. `last`: so did the peer.
+    fn on_gone(&mut self, _net: &mut Net, _peer: PeerId, _last: bool) {}
+    /// Another message could be given to the peer now.
+    fn on_writable(&mut self, _net: &mut Net, _peer: PeerId) {}
+    /// A frame of this pattern came.
+    fn on_frame(&mut self, _net: &mut Net, _peer: PeerId, _frame: &Frame<'_>) -> Result<(), Fault> {
+        Err(Fault::Protocol)
+    }
+    /// Whether a message is kept.
+    fn admits(&mut self, net: &mut Net, peer: PeerId, message: &Incoming) -> bool;
+    /// The oldest message of the peer is whole.
+    fn on_ready(&mut self, _net: &mut Net, _peer: PeerId) {}
+    /// Deadlines up to `now` are due.
+    fn on_timeout(&mut self, _net: &mut Net, _now: Duration) {}
+    /// When the next deadline is due.
+    fn poll_timeout(&self) -> Option<Duration> {
+        None
+    }
+    /// Called before a driver sleeps or leaves: what was put off is sent now.
+    fn on_idle(&mut self, _net: &mut Net) {}
+    /// Whether `close` still has something to wait for.
+    fn is_pending(&self) -> bool {
+        false
+    }
+}
+
+/// Why none of the peers takes a message of `size` bytes: waiting helps if one is only full.
+pub(crate) fn why_none(rotation: &mut RoundRobin<PeerId>, net: &Net, size: u64) -> Room {
+    for room in [Room::Full, Room::TooLong] {
+        if rotation.next(|peer| net.room(peer, size) == room).is_some() {
+            return room;
+        }
+    }
+    Room::Down
+}
+
+/// The next whole message in turn. Peers without one leave the rotation.
+pub(crate) fn next_ready(
+    ready: &mut FairQueue<PeerId>,
+    net: &mut Net,
+) -> Option<(PeerId, Incoming)> {
+    while let Some(peer) = ready.next() {
+        if !net.peers.contains(peer.0 as usize) {
+            ready.remove(peer);
+            continue;
+        }
+        let Some(message) = net.take(peer) else {
+            ready.idle(peer);
+            continue;
+        };
+        if !net.peer(peer).is_ready() {
+            ready.idle(peer);
+        }
+        return Some((peer, message));
+    }
+    None
+}

@@ -1,0 +1,96 @@
+//! REP: requests of all peers in turn, and each reply back to its asker.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use msg_proto::fair_queue::FairQueue;
+use msg_proto::link::Fault;
+use msg_proto::replies::{Replies, Ticket};
+use msg_proto::types::SocketType;
+
+use super::{Role, next_ready};
+use crate::Message;
+use crate::engine::peer::{Head, Incoming, Outgoing};
+use crate::engine::{Net, Room};
+use crate::monitor::PeerId;
+
+/// The answering end.
+pub(crate) struct Replier {
+    ready: FairQueue<PeerId>,
+    replies: Replies<PeerId>,
+    envelopes: HashMap<Ticket, Bytes>,
+}
+
+impl Replier {
+    pub(crate) fn new() -> Self {
+        Self { ready: FairQueue::new(), replies: Replies::new(), envelopes: HashMap::new() }
+    }
+
+    /// The next request, if there is one.
+    pub(crate) fn receive(&mut self, net: &mut Net) -> Option<(Message, Ticket)> {
+        loop {
+            let (peer, message) = next_ready(&mut self.ready, net)?;
+            let gone = !net.peer(peer).is_up();
+            net.remove_if_read(peer);
+            let Some((id, envelope)) = message.tag else { continue };
+            if gone {
+                // Nobody would get the reply.
+                net.counters.discarded += 1;
+                net.counters.delivered -= 1;
+                continue;
+            }
+            let ticket = self.replies.on_request(peer, id);
+            if !envelope.is_empty() {
+                self.envelopes.insert(ticket, envelope);
+            }
+            return Some((Message::of(message.parts), ticket));
+        }
+    }
+
+    /// Answers. A reply whose asker is gone or has no room is dropped and counted (REP-05, REP-06);
+    /// says whether it was not.
+    pub(crate) fn reply(&mut self, net: &mut Net, ticket: Ticket, message: Message) -> bool {
+        let envelope = self.envelopes.remove(&ticket).unwrap_or_default();
+        net.counters.accepted += 1;
+        let Some((peer, id)) = self.replies.reply(ticket) else {
+            net.counters.dropped += 1;
+            return false;
+        };
+        if net.room(peer, message.len() as u64) != Room::Yes {
+            net.count_dropped(peer, 1);
+            return false;
+        }
+        net.give(peer, Outgoing::new(message, Head::Reply { id, envelope }));
+        true
+    }
+
+    /// A request will not be answered.
+    pub(crate) fn abandon(&mut self, ticket: Ticket) {
+        self.envelopes.remove(&ticket);
+        self.replies.abandon(ticket);
+    }
+}
+
+impl Role for Replier {
+    const TYPE: SocketType = SocketType::Rep;
+    const NEEDS_TAG: bool = true;
+
+    fn tagged(request: bool) -> Result<(), Fault> {
+        if request { Ok(()) } else { Err(Fault::Protocol) }
+    }
+
+    fn on_gone(&mut self, net: &mut Net, peer: PeerId, last: bool) {
+        self.replies.on_gone(peer);
+        if last && net.peer(peer).inbox.is_empty() {
+            self.ready.remove(peer);
+        }
+    }
+
+    fn admits(&mut self, _net: &mut Net, _peer: PeerId, _message: &Incoming) -> bool {
+        true
+    }
+
+    fn on_ready(&mut self, _net: &mut Net, peer: PeerId) {
+        self.ready.ready(peer);
+    }
+}

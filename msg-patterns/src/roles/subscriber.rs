@@ -1,0 +1,114 @@
+//! SUB: what matches its subscriptions, of all publishers, in turn.
+
+use std::collections::HashMap;
+
+use msg_proto::fair_queue::FairQueue;
+use msg_proto::link::Fault;
+use msg_proto::subscriber::Subscriptions;
+use msg_proto::types::SocketType;
+use msg_proto::wire::Frame;
+
+use super::{Role, next_ready};
+use crate::Message;
+use crate::engine::Net;
+use crate::engine::peer::Incoming;
+use crate::monitor::PeerId;
+
+/// The subscribing end.
+pub(crate) struct Subscriber {
+    ready: FairQueue<PeerId>,
+    subscriptions: Subscriptions,
+    invert: bool,
+    /// Which publisher was last reached through a peer: one that came back after a broken
+    /// connection is not asked for its history again.
+    instances: HashMap<PeerId, u64>,
+}
+
+impl Subscriber {
+    pub(crate) fn new(invert: bool) -> Self {
+        Self {
+            ready: FairQueue::new(),
+            subscriptions: Subscriptions::new(),
+            invert,
+            instances: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn subscribe(&mut self, net: &mut Net, topic: &[u8]) {
+        if self.subscriptions.subscribe(topic) {
+            tell_all(net, &Frame::Subscribe { history: true, topic });
+        }
+    }
+
+    pub(crate) fn unsubscribe(&mut self, net: &mut Net, topic: &[u8]) {
+        if self.subscriptions.cancel(topic) {
+            tell_all(net, &Frame::Cancel { topic });
+        }
+    }
+
+    /// The next message, if there is one. Filters again: what was under way when a subscription
+    /// was cancelled is not delivered (SUB-12).
+    pub(crate) fn receive(&mut self, net: &mut Net) -> Option<Message> {
+        loop {
+            let (peer, message) = next_ready(&mut self.ready, net)?;
+            net.remove_if_read(peer);
+            let message = Message::of(message.parts);
+            if self.wants(message.first()) {
+                return Some(message);
+            }
+            net.counters.discarded += 1;
+            net.counters.delivered -= 1;
+        }
+    }
+
+    fn wants(&self, subject: &[u8]) -> bool {
+        self.subscriptions.matches(subject) != self.invert
+    }
+}
+
+fn tell_all(net: &mut Net, frame: &Frame<'_>) {
+    for peer in net.peer_ids() {
+        if net.peer(peer).is_up() {
+            net.control(peer, frame);
+        }
+    }
+}
+
+impl Role for Subscriber {
+    const TYPE: SocketType = SocketType::Sub;
+    const ONE_CONNECT_EACH: bool = true;
+
+    fn on_up(&mut self, net: &mut Net, peer: PeerId) {
+        let instance = net.peer(peer).info.map(|info| info.instance).unwrap_or_default();
+        let history = self.instances.insert(peer, instance) != Some(instance);
+        for topic in self.subscriptions.iter() {
+            net.control(peer, &Frame::Subscribe { history, topic });
+        }
+    }
+
+    fn on_gone(&mut self, net: &mut Net, peer: PeerId, last: bool) {
+        if last {
+            self.instances.remove(&peer);
+        }
+        if last && net.peer(peer).inbox.is_empty() {
+            self.ready.remove(peer);
+        }
+    }
+
+    fn on_frame(&mut self, net: &mut Net, peer: PeerId, frame: &Frame<'_>) -> Result<(), Fault> {
+        let Frame::Dropped { count } = *frame else { return Err(Fault::Protocol) };
+        let entry = net.peer_mut(peer);
+        entry.lost = entry.lost.saturating_add(count);
+        net.counters.lost = net.counters.lost.saturating_add(count);
+        Ok(())
+    }
+
+    fn admits(&mut self, _net: &mut Net, _peer: PeerId, message: &Incoming) -> bool {
+        // A first part that is still being read shows its topic later; `receive` filters again.
+        message.pending > 0 || message.parts.first().is_some_and(|subject| self.wants(subject))
+    }
+
+    fn on_ready(&mut self, _net: &mut Net, peer: PeerId) {
+        self.ready.ready(peer);
+    }
+}

@@ -1,0 +1,369 @@
+//! What all sockets have: addresses, monitors, counters, closing.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fabric_core::Addr;
+use msg_proto::link::Link;
+
+use crate::context::Lease;
+use crate::driver::{Shared, Stop};
+use crate::engine::{Core, Net, Room};
+use crate::monitor::{Counters, Monitor, PeerStats};
+use crate::options::{Linger, Options};
+use crate::roles::Role;
+use crate::{Context, Error, ErrorKind, Message, SendError};
+
+/// Longest that dropping the last handle of a socket waits for what was accepted.
+const DROP_LINGER_MAX: Duration = Duration::from_secs(2);
+
+/// One socket, held by all handles to it.
+pub(crate) struct Handle<R: Role> {
+    pub(crate) shared: Arc<Shared<R>>,
+    message_bytes_max: usize,
+    _lease: Lease,
+}
+
+impl<R: Role> Handle<R> {
+    pub(crate) fn open(
+        context: &Context,
+        options: Options,
+        abilities: u8,
+        role: R,
+    ) -> Result<Arc<Self>, Error> {
+        let lease = context.lease()?;
+        let message_bytes_max = options.message_bytes_max;
+        let net = Net::new::<R>(options, abilities, lease.backends.clone());
+        let shared = Arc::new(Shared::new(Core { net, role }, lease.background.clone()));
+        let weak = Arc::downgrade(&shared);
+        lease.context().add(weak);
+        Ok(Arc::new(Self { shared, message_bytes_max, _lease: lease }))
+    }
+
+    pub(crate) fn bind(&self, addr: &str) -> Result<Addr, Error> {
+        let addr: Addr = addr.parse()?;
+        self.shared.command(|core| core.net.bind(&addr))?
+    }
+
+    pub(crate) fn connect(&self, addr: &str) -> Result<(), Error> {
+        let addr: Addr = addr.parse()?;
+        self.shared.command(|core| core.connect(&addr))?
+    }
+
+    pub(crate) fn unbind(&self, addr: &str) -> Result<(), Error> {
+        let addr: Addr = addr.parse()?;
+        self.shared.command(|core| core.unbind(&addr))?
+    }
+
+    pub(crate) fn disconnect(&self, addr: &str) -> Result<(), Error> {
+        let addr: Addr = addr.parse()?;
+        self.shared.command(|core| core.disconnect(&addr))?
+    }
+
+    pub(crate) fn last_endpoint(&self) -> Option<Addr> {
+        self.shared.look(|core| core.net.last_endpoint())
+    }
+
+    pub(crate) fn monitor(&self) -> Monitor {
+        self.shared.look(|core| core.net.monitors.add())
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.shared.look(|core| core.net.counters)
+    }
+
+    pub(crate) fn peers(&self) -> Vec<PeerStats> {
+        self.shared.look(|core| core.net.peer_stats())
+    }
+
+    pub(crate) fn set_send_hwm(&self, messages: usize) -> Result<(), Error> {
+        self.shared.command(|core| core.net.options.send_hwm = messages)
+    }
+
+    pub(crate) fn set_recv_hwm(&self, messages: usize) -> Result<(), Error> {
+        self.shared.command(|core| core.net.set_recv_hwm(messages))
+    }
+
+    pub(crate) fn close(&self) {
+        self.shared.close(self.shared.linger_setting());
+    }
+
+    /// Sends with `attempt`, waiting for room until `deadline`.
+    pub(crate) fn send_with<T>(
+        &self,
+        message: Message,
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut(&mut Core<R>, Message) -> Result<T, (Message, Room)>,
+    ) -> Result<T, SendError> {
+        let mut unsent = Some(self.checked(message)?);
+        let mut last_room = Room::Full;
+        let mut try_once = |core: &mut Core<R>| {
+            let message = unsent.take()?;
+            match attempt(core, message) {
+                Ok(value) => Some(Ok(value)),
+                Err((message, Room::TooLong)) => Some(Err(too_long_for_peer(message))),
+                Err((message, room)) => {
+                    last_room = room;
+                    unsent = Some(message);
+                    None
+                }
+            }
+        };
+        let stop = match self.shared.send(&mut try_once) {
+            Some(Some(done)) => return done,
+            None => Stop::Terminated,
+            Some(None) => match self.shared.drive(deadline, try_once) {
+                Ok(done) => return done,
+                Err(stop) => stop,
+            },
+        };
+        Err(SendError::new(unsent.unwrap_or_else(|| Message::from("")), stopped(stop, last_room)))
+    }
+
+    /// Sends with `attempt` if there is room now.
+    pub(crate) fn try_send_with<T>(
+        &self,
+        message: Message,
+        mut attempt: impl FnMut(&mut Core<R>, Message) -> Result<T, (Message, Room)>,
+    ) -> Result<T, SendError> {
+        let mut unsent = Some(self.checked(message)?);
+        // The second attempt sees what has arrived meanwhile, such as credit.
+        for turn in [false, true] {
+            let Some(message) = unsent.take() else { break };
+            let done = self.shared.send(|core| {
+                if turn {
+                    core.turn();
+                }
+                attempt(core, message)
+            });
+            match done {
+                None => return Err(SendError::new(Message::from(""), Error::terminated())),
+                Some(Ok(value)) => return Ok(value),
+                Some(Err((message, Room::TooLong))) => return Err(too_long_for_peer(message)),
+                Some(Err((message, room))) if turn => {
+                    return Err(SendError::new(message, no_room(room)));
+                }
+                Some(Err((message, _))) => unsent = Some(message),
+            }
+        }
+        Err(SendError::new(Message::from(""), Error::terminated()))
+    }
+
+    fn checked(&self, message: Message) -> Result<Message, SendError> {
+        let bytes_max = self.message_bytes_max;
+        if message.len() <= bytes_max {
+            return Ok(message);
+        }
+        let text = format!(
+            "the message has {} bytes, the limit is {bytes_max}: raise message_bytes_max on both sides",
+            message.len()
+        );
+        Err(SendError::new(message, Error::new(ErrorKind::TooLong, text)))
+    }
+
+    /// Receives with `attempt`, waiting until `deadline`.
+    pub(crate) fn recv_until<T>(
+        &self,
+        deadline: Option<Instant>,
+        attempt: impl FnMut(&mut Core<R>) -> Option<T>,
+    ) -> Result<T, Error> {
+        self.shared.drive(deadline, attempt).map_err(|stop| match stop {
+            Stop::TimedOut => Error::timed_out("no message came"),
+            Stop::Terminated => Error::terminated(),
+        })
+    }
+
+    /// Receives with `attempt` if something is there now.
+    pub(crate) fn try_recv_with<T>(
+        &self,
+        mut attempt: impl FnMut(&mut Core<R>) -> Option<T>,
+    ) -> Result<T, Error> {
+        let found = self.shared.send(|core| {
+            attempt(core).or_else(|| {
+                core.turn();
+                attempt(core)
+            })
+        });
+        found.ok_or_else(Error::terminated)?.ok_or_else(Error::would_block)
+    }
+}
+
+impl<R: Role> Drop for Handle<R> {
+    fn drop(&mut self) {
+        let linger = match self.shared.linger_setting() {
+            Linger::Forever => Linger::For(DROP_LINGER_MAX),
+            Linger::For(limit) => Linger::For(limit.min(DROP_LINGER_MAX)),
+            Linger::No => Linger::No,
+        };
+        self.shared.close(linger);
+    }
+}
+
+pub(crate) fn deadline_in(timeout: Duration) -> Option<Instant> {
+    Instant::now().checked_add(timeout)
+}
+
+fn no_room(room: Room) -> Error {
+    match room {
+        Room::Down => Error::new(ErrorKind::NoPeer, "no peer is there to send to: connect or bind"),
+        _ => Error::new(
+            ErrorKind::WouldBlock,
+            "every peer is at its high-water mark: wait with send",
+        ),
+    }
+}
+
+fn stopped(stop: Stop, room: Room) -> Error {
+    match (stop, room) {
+        (Stop::Terminated, _) => Error::terminated(),
+        (Stop::TimedOut, Room::Down) => Error::timed_out("no peer was there to send to"),
+        (Stop::TimedOut, _) => Error::timed_out("every peer stayed at its high-water mark"),
+    }
+}
+
+fn too_long_for_peer(message: Message) -> SendError {
+    let text = format!(
+        "the message has {} bytes, more than the peer takes: raise message_bytes_max there",
+        message.len()
+    );
+    SendError::new(message, Error::new(ErrorKind::TooLong, text))
+}
+
+impl Net {
+    fn set_recv_hwm(&mut self, messages: usize) {
+        self.options.recv_hwm = messages;
+        for peer in self.peer_ids() {
+            if let Some(link) = &mut self.peer_mut(peer).link {
+                Link::set_window_messages(link, Options::limit(messages));
+            }
+            self.send_credit(peer);
+        }
+    }
+
+    fn peer_stats(&self) -> Vec<PeerStats> {
+        self.peer_ids()
+            .into_iter()
+            .map(|id| {
+                let peer = self.peer(id);
+                PeerStats {
+                    peer: id,
+                    addr: peer.addr.clone(),
+                    identity: peer.identity.clone(),
+                    provider: self.ports[peer.port].domain.caps().provider,
+                    up: peer.is_up(),
+                    queued: peer.queue.len() as u64,
+                    sent: peer.sent,
+                    received: peer.received,
+                    dropped: peer.dropped,
+                    lost: peer.lost,
+                }
+            })
+            .collect()
+    }
+}
+
+/// The calls that every socket has.
+macro_rules! common_calls {
+    ($socket:ident) => {
+        impl $crate::sockets::Sealed for $socket {}
+
+        impl $socket {
+            /// Settings for such a socket.
+            pub fn builder() -> $crate::Builder<Self> {
+                $crate::Builder::new()
+            }
+
+            /// A socket with the default settings.
+            ///
+            /// # Errors
+            /// As [`Builder::build`](crate::Builder::build).
+            pub fn new(context: &$crate::Context) -> Result<Self, $crate::Error> {
+                Self::builder().build(context)
+            }
+
+            /// Listens at `addr`, such as `tcp://127.0.0.1:5555`, `tcp://*:0` or `tcp://eth0:5555`,
+            /// and gives the address with its real port. May be called any number of times, also
+            /// together with `connect`.
+            ///
+            /// # Errors
+            /// `Address`, `AddrInUse`, `Unsupported` or `Limit`, in one line that says what to do.
+            pub fn bind(&self, addr: &str) -> Result<$crate::Addr, $crate::Error> {
+                self.handle.bind(addr)
+            }
+
+            /// Connects to `addr`, now or as soon as somebody listens there, and again whenever
+            /// the connection breaks.
+            ///
+            /// # Errors
+            /// `Address`, `Unsupported` or `Limit`. That nobody listens there is no error.
+            pub fn connect(&self, addr: &str) -> Result<(), $crate::Error> {
+                self.handle.connect(addr)
+            }
+
+            /// Stops listening at an address as `bind` or `last_endpoint` gave it. Connected peers
+            /// stay.
+            ///
+            /// # Errors
+            /// `Invalid` if the socket does not listen there.
+            pub fn unbind(&self, addr: &str) -> Result<(), $crate::Error> {
+                self.handle.unbind(addr)
+            }
+
+            /// Leaves an address as it was given to `connect`: what is queued for it still leaves
+            /// within linger, what arrived from it and was not received is dropped.
+            ///
+            /// # Errors
+            /// `Invalid` if the socket is not connected there.
+            pub fn disconnect(&self, addr: &str) -> Result<(), $crate::Error> {
+                self.handle.disconnect(addr)
+            }
+
+            /// The address of the last `bind` or `connect`, with its real port.
+            pub fn last_endpoint(&self) -> Option<$crate::Addr> {
+                self.handle.last_endpoint()
+            }
+
+            /// What happens to the socket's connections from now on.
+            pub fn monitor(&self) -> $crate::Monitor {
+                self.handle.monitor()
+            }
+
+            /// The socket's counters.
+            pub fn counters(&self) -> $crate::Counters {
+                self.handle.counters()
+            }
+
+            /// The socket's peers.
+            pub fn peers(&self) -> Vec<$crate::PeerStats> {
+                self.handle.peers()
+            }
+
+            /// Changes how many messages are queued for each peer; 0 is no limit. Acts at once and
+            /// drops nothing.
+            ///
+            /// # Errors
+            /// `Terminated`.
+            pub fn set_send_hwm(&self, messages: usize) -> Result<(), $crate::Error> {
+                self.handle.set_send_hwm(messages)
+            }
+
+            /// Changes how many messages each peer may send ahead; 0 is no limit. More is granted
+            /// at once; what was granted is not taken back.
+            ///
+            /// # Errors
+            /// `Terminated`.
+            pub fn set_recv_hwm(&self, messages: usize) -> Result<(), $crate::Error> {
+                self.handle.set_recv_hwm(messages)
+            }
+        }
+
+        impl std::fmt::Debug for $socket {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($socket))
+                    .field("last_endpoint", &self.handle.last_endpoint())
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+pub(crate) use common_calls;

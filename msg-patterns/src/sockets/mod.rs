@@ -1,0 +1,38 @@
+//! The sockets: what users hold.
+
+mod common;
+mod publish;
+mod pull;
+mod push;
+mod reply;
+mod request;
+mod subscribe;
+
+pub use publish::Pub;
+pub use pull::Pull;
+pub use push::Push;
+pub use reply::{Rep, Request};
+pub use request::Req;
+pub use subscribe::Sub;
+
+pub(crate) use common::Handle;
+
+use crate::options::Options;
+use crate::{Context, Error};
+
+mod sealed {
+    pub trait Sealed {}
+}
+pub(crate) use sealed::Sealed;
+
+/// A socket that a [`Builder`](crate::Builder) makes. Implemented by the six sockets of this crate
+/// and by no other type.
+pub trait Socket: Sized + Sealed {
+    #[doc(hidden)]
+    fn open(context: &Context, options: OpenOptions) -> Result<Self, Error>;
+}
+
+/// The settings as a builder hands them over.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct OpenOptions(pub(crate) Options);

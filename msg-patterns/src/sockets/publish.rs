@@ -1,0 +1,141 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::common::{common_calls, deadline_in};
+use super::{Handle, OpenOptions, Socket};
+use crate::engine::{Core, Room};
+use crate::options::OnFull;
+use crate::roles::publisher::Publisher;
+use crate::{Builder, Context, Error, Message, SendError};
+
+/// Sends each message to every peer that subscribed to the beginning of its first part.
+///
+/// ```no_run
+/// # use msg_patterns::{Context, Message, Pub};
+/// let publisher = Pub::new(&Context::new())?;
+/// publisher.bind("tcp://127.0.0.1:5556")?;
+/// publisher.send(Message::from_parts(["weather.berlin", "7 °C"]))?;
+/// # Ok::<(), msg_patterns::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Pub {
+    handle: Arc<Handle<Publisher>>,
+}
+
+common_calls!(Pub);
+
+impl Socket for Pub {
+    fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
+        let role = Publisher::new(&options.0);
+        Ok(Self { handle: Handle::open(context, options.0, 0, role)? })
+    }
+}
+
+impl Builder<Pub> {
+    /// What happens to a message for a subscriber without room; default [`OnFull::Drop`].
+    pub fn on_full(mut self, on_full: OnFull) -> Self {
+        self.options.on_full = on_full;
+        self
+    }
+
+    /// Gives the last `history` messages that match to a subscriber that comes late; default 0.
+    pub fn history(mut self, history: usize) -> Self {
+        self.options.history = history;
+        self
+    }
+
+    /// Keeps only the newest message queued for each subscriber (ZMQ_CONFLATE). Default: off.
+    pub fn conflate(mut self, conflate: bool) -> Self {
+        self.options.conflate = conflate;
+        self
+    }
+
+    /// Sends to those that did *not* subscribe to the topic; the subscribers need the same setting
+    /// (ZMQ_INVERT_MATCHING). Default: off.
+    pub fn invert_matching(mut self, invert_matching: bool) -> Self {
+        self.options.invert_matching = invert_matching;
+        self
+    }
+
+    /// Most different topics of one subscriber, which is refused beyond; default 1,000,000.
+    pub fn subscriptions_max(mut self, subscriptions_max: usize) -> Self {
+        self.options.subscriptions_max = subscriptions_max;
+        self
+    }
+}
+
+impl Pub {
+    /// Publishes. With [`OnFull::Drop`] it never waits: a subscriber without room misses the
+    /// message, which both sides count. With [`OnFull::Block`] it waits until all have room.
+    ///
+    /// # Errors
+    /// The message with `TooLong` or `Terminated`.
+    pub fn send(&self, message: impl Into<Message>) -> Result<(), SendError> {
+        self.send_until(message.into(), None)
+    }
+
+    /// As `send`, waiting for at most `timeout`.
+    ///
+    /// # Errors
+    /// As `send`, and `TimedOut`.
+    pub fn send_timeout(
+        &self,
+        message: impl Into<Message>,
+        timeout: Duration,
+    ) -> Result<(), SendError> {
+        self.send_until(message.into(), deadline_in(timeout))
+    }
+
+    /// As `send`, without waiting.
+    ///
+    /// # Errors
+    /// As `send`, and `WouldBlock`.
+    pub fn try_send(&self, message: impl Into<Message>) -> Result<(), SendError> {
+        self.handle.try_send_with(message.into(), publish)
+    }
+
+    fn send_until(&self, message: Message, deadline: Option<Instant>) -> Result<(), SendError> {
+        self.handle.send_with(message, deadline, publish)
+    }
+
+    /// How many connected subscribers would get a message whose first part is `subject`.
+    pub fn matching(&self, subject: impl AsRef<[u8]>) -> usize {
+        let subject = subject.as_ref();
+        self.handle.shared.look(|core| core.role.matching(&core.net, subject))
+    }
+
+    /// Waits until at least `subscribers` would get a message whose first part is `subject`.
+    ///
+    /// # Errors
+    /// `TimedOut` or `Terminated`.
+    pub fn wait_matching(
+        &self,
+        subject: impl AsRef<[u8]>,
+        subscribers: usize,
+        timeout: Duration,
+    ) -> Result<(), Error> {
+        let subject = subject.as_ref();
+        let matched = self.handle.recv_until(deadline_in(timeout), |core| {
+            (core.role.matching(&core.net, subject) >= subscribers).then_some(())
+        });
+        matched.map_err(|error| match error.kind() {
+            crate::ErrorKind::TimedOut => Error::timed_out("too few subscribers came"),
+            _ => error,
+        })
+    }
+
+    /// How many different topics are subscribed to.
+    pub fn topics(&self) -> usize {
+        self.handle.shared.look(|core| core.role.topics())
+    }
+
+    /// Closes the socket for all its handles: waits up to linger for what was accepted; then its
+    /// ports are free.
+    pub fn close(self) {
+        self.handle.close();
+    }
+}
+
+fn publish(core: &mut Core<Publisher>, message: Message) -> Result<(), (Message, Room)> {
+    core.role.publish(&mut core.net, message).map_err(|message| (message, Room::Full))
+}

@@ -1,0 +1,86 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use msg_proto::wire::abilities;
+
+use super::common::{common_calls, deadline_in};
+use super::{Handle, OpenOptions, Socket};
+use crate::roles::pusher::Pusher;
+use crate::{Builder, Context, Error, Message, SendError};
+
+/// Hands each message to one of its peers, in turn, skipping those without room.
+///
+/// ```no_run
+/// # use msg_patterns::{Context, Push};
+/// let push = Push::new(&Context::new())?;
+/// push.connect("tcp://127.0.0.1:5557")?;
+/// push.send("work")?;
+/// push.close();
+/// # Ok::<(), msg_patterns::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Push {
+    handle: Arc<Handle<Pusher>>,
+}
+
+common_calls!(Push);
+
+impl Socket for Push {
+    fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
+        let role = Pusher::new(options.0.acknowledge);
+        let abilities = if options.0.acknowledge { abilities::ACKS } else { 0 };
+        Ok(Self { handle: Handle::open(context, options.0, abilities, role)? })
+    }
+}
+
+impl Builder<Push> {
+    /// Keeps each message until the puller says that it was processed, and gives it to another one
+    /// if the first leaves before. A message may then be processed twice, by different pullers,
+    /// but none is lost while this socket lives. Default: off.
+    pub fn acknowledge(mut self, acknowledge: bool) -> Self {
+        self.options.acknowledge = acknowledge;
+        self
+    }
+}
+
+impl Push {
+    /// Sends, waiting for a peer with room. `Ok` means queued, not delivered.
+    ///
+    /// # Errors
+    /// The message with `TooLong` or `Terminated`.
+    pub fn send(&self, message: impl Into<Message>) -> Result<(), SendError> {
+        self.send_until(message.into(), None)
+    }
+
+    /// Sends, waiting for a peer with room for at most `timeout`.
+    ///
+    /// # Errors
+    /// As `send`, and `TimedOut`.
+    pub fn send_timeout(
+        &self,
+        message: impl Into<Message>,
+        timeout: Duration,
+    ) -> Result<(), SendError> {
+        self.send_until(message.into(), deadline_in(timeout))
+    }
+
+    /// Sends if a peer has room now.
+    ///
+    /// # Errors
+    /// As `send`, and `NoPeer` or `WouldBlock`.
+    pub fn try_send(&self, message: impl Into<Message>) -> Result<(), SendError> {
+        self.handle
+            .try_send_with(message.into(), |core, message| core.role.push(&mut core.net, message))
+    }
+
+    fn send_until(&self, message: Message, deadline: Option<Instant>) -> Result<(), SendError> {
+        self.handle
+            .send_with(message, deadline, |core, message| core.role.push(&mut core.net, message))
+    }
+
+    /// Closes the socket for all its handles: waits up to linger for what was accepted (with
+    /// `acknowledge`: until it was processed); then its ports are free.
+    pub fn close(self) {
+        self.handle.close();
+    }
+}

@@ -1,0 +1,168 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use msg_proto::replies::Ticket;
+use parking_lot::Mutex;
+
+use super::common::{common_calls, deadline_in};
+use super::{Handle, OpenOptions, Socket};
+use crate::engine::Core;
+use crate::roles::replier::Replier;
+use crate::{Context, Error, ErrorKind, Message, SendError};
+
+/// Answers the requests of all its peers, in turn.
+///
+/// With `recv` and `send` a handle alternates between the two. To serve several requests at once,
+/// clone the handle for each thread, or take [`Request`]s with [`next_request`](Rep::next_request)
+/// and answer them in any order.
+pub struct Rep {
+    handle: Arc<Handle<Replier>>,
+    current: Mutex<Option<Ticket>>,
+}
+
+common_calls!(Rep);
+
+impl Socket for Rep {
+    fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
+        let handle = Handle::open(context, options.0, 0, Replier::new())?;
+        Ok(Self { handle, current: Mutex::new(None) })
+    }
+}
+
+impl Clone for Rep {
+    fn clone(&self) -> Self {
+        Self { handle: self.handle.clone(), current: Mutex::new(None) }
+    }
+}
+
+impl Rep {
+    /// Receives a request, waiting for one; `send` answers it.
+    ///
+    /// # Errors
+    /// `State` (the last request is still to be answered) or `Terminated`.
+    pub fn recv(&self) -> Result<Message, Error> {
+        self.recv_until(None)
+    }
+
+    /// As `recv`, waiting for at most `timeout`.
+    ///
+    /// # Errors
+    /// As `recv`, and `TimedOut`.
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<Message, Error> {
+        self.recv_until(deadline_in(timeout))
+    }
+
+    /// As `recv`, if a request is here now.
+    ///
+    /// # Errors
+    /// As `recv`, and `WouldBlock`.
+    pub fn try_recv(&self) -> Result<Message, Error> {
+        let mut current = self.current.lock();
+        check_answered(*current)?;
+        let (message, ticket) = self.handle.try_recv_with(receive)?;
+        *current = Some(ticket);
+        Ok(message)
+    }
+
+    fn recv_until(&self, deadline: Option<Instant>) -> Result<Message, Error> {
+        let mut current = self.current.lock();
+        check_answered(*current)?;
+        let (message, ticket) = self.handle.recv_until(deadline, receive)?;
+        *current = Some(ticket);
+        Ok(message)
+    }
+
+    /// Answers the request that this handle received last. Never waits: if the asker is gone or
+    /// has no room, the reply is dropped and counted.
+    ///
+    /// # Errors
+    /// The message with `State` (there is no such request), `TooLong` or `Terminated`.
+    pub fn send(&self, message: impl Into<Message>) -> Result<(), SendError> {
+        let message = message.into();
+        let mut current = self.current.lock();
+        let Some(ticket) = *current else {
+            let text = "no request is to be answered: receive one first";
+            return Err(SendError::new(message, Error::new(ErrorKind::State, text)));
+        };
+        answer(&self.handle, ticket, message)?;
+        *current = None;
+        Ok(())
+    }
+
+    /// Receives a request that can be answered at any time, on any thread; waits for at most
+    /// `timeout`.
+    ///
+    /// # Errors
+    /// `TimedOut` or `Terminated`.
+    pub fn next_request(&self, timeout: Duration) -> Result<Request, Error> {
+        let (message, ticket) = self.handle.recv_until(deadline_in(timeout), receive)?;
+        Ok(Request { message, ticket, handle: self.handle.clone(), answered: false })
+    }
+
+    /// Closes the socket for all its handles: waits up to linger for replies to leave; then its
+    /// ports are free.
+    pub fn close(self) {
+        self.handle.close();
+    }
+}
+
+/// A request that waits for its reply. Dropping it unanswered leaves the asker to its time limit.
+pub struct Request {
+    message: Message,
+    ticket: Ticket,
+    handle: Arc<Handle<Replier>>,
+    answered: bool,
+}
+
+impl Request {
+    /// What was asked.
+    pub fn message(&self) -> &Message {
+        &self.message
+    }
+
+    /// Answers it, as [`Rep::send`] does.
+    ///
+    /// # Errors
+    /// The reply with `TooLong` or `Terminated`.
+    pub fn reply(mut self, message: impl Into<Message>) -> Result<(), SendError> {
+        answer(&self.handle, self.ticket, message.into())?;
+        self.answered = true;
+        Ok(())
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if !self.answered {
+            let ticket = self.ticket;
+            // Terminated already: there is nothing to abandon.
+            drop(self.handle.shared.command(|core| core.role.abandon(ticket)));
+        }
+    }
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Request").field("message", &self.message).finish_non_exhaustive()
+    }
+}
+
+fn check_answered(current: Option<Ticket>) -> Result<(), Error> {
+    match current {
+        None => Ok(()),
+        Some(_) => {
+            Err(Error::new(ErrorKind::State, "the last request is to be answered first: call send"))
+        }
+    }
+}
+
+fn receive(core: &mut Core<Replier>) -> Option<(Message, Ticket)> {
+    core.role.receive(&mut core.net)
+}
+
+fn answer(handle: &Handle<Replier>, ticket: Ticket, message: Message) -> Result<(), SendError> {
+    handle.send_with(message, None, |core, message| {
+        core.role.reply(&mut core.net, ticket, message);
+        Ok(())
+    })
+}

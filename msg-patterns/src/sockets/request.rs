@@ -1,0 +1,223 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use msg_proto::requests::RequestId;
+use parking_lot::Mutex;
+
+use super::common::{common_calls, deadline_in};
+use super::{Handle, OpenOptions, Socket};
+use crate::engine::Core;
+use crate::roles::requester::Requester;
+use crate::{Builder, Context, Error, ErrorKind, Message, SendError};
+
+/// Asks one of its peers, in turn, and gets the reply.
+///
+/// [`request`](Req::request) does both in one call. With `send` and `recv` a handle alternates
+/// between the two. Each clone is a handle of its own over the same connections: so many requests
+/// can be under way at once, each with its own reply.
+///
+/// ```no_run
+/// # use msg_patterns::{Context, Req};
+/// # use std::time::Duration;
+/// let req = Req::new(&Context::new())?;
+/// req.connect("tcp://127.0.0.1:5558")?;
+/// let reply = req.request("ping", Duration::from_secs(1))?;
+/// # Ok::<(), msg_patterns::Error>(())
+/// ```
+pub struct Req {
+    handle: Arc<Handle<Requester>>,
+    relaxed: bool,
+    current: Mutex<Option<RequestId>>,
+}
+
+common_calls!(Req);
+
+impl Socket for Req {
+    fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
+        let role = Requester::new(&options.0);
+        let relaxed = options.0.relaxed;
+        let handle = Handle::open(context, options.0, 0, role)?;
+        Ok(Self { handle, relaxed, current: Mutex::new(None) })
+    }
+}
+
+impl Clone for Req {
+    fn clone(&self) -> Self {
+        Self { handle: self.handle.clone(), relaxed: self.relaxed, current: Mutex::new(None) }
+    }
+}
+
+impl Builder<Req> {
+    /// Sends a request to another peer when the one that held it leaves; so it may be processed
+    /// twice. Default: off, then the call fails with `PeerGone`.
+    pub fn retry(mut self, retry: bool) -> Self {
+        self.options.retry = retry;
+        self
+    }
+
+    /// Also sends a request again when no reply came for so long; implies `retry`. Default: never.
+    pub fn resend_after(mut self, resend_after: Option<Duration>) -> Self {
+        self.options.resend_after = resend_after;
+        self
+    }
+
+    /// Allows `send` before the reply to the last request came; that reply is then dropped
+    /// (ZMQ_REQ_RELAXED). Default: off, then it fails with `State`.
+    pub fn relaxed(mut self, relaxed: bool) -> Self {
+        self.options.relaxed = relaxed;
+        self
+    }
+}
+
+impl Req {
+    /// Sends a request and waits for its reply, for at most `timeout` in all.
+    ///
+    /// # Errors
+    /// `TimedOut`, `PeerGone`, `TooLong` or `Terminated`.
+    pub fn request(
+        &self,
+        message: impl Into<Message>,
+        timeout: Duration,
+    ) -> Result<Message, Error> {
+        let deadline = deadline_in(timeout);
+        let id = self.begin(message.into(), deadline, deadline)?;
+        let found = self.handle.recv_until(deadline, |core| core.role.take_result(id));
+        found.unwrap_or_else(|error| {
+            self.cancel(id);
+            Err(error)
+        })
+    }
+
+    /// Sends a request, waiting for a peer with room; `recv` gets the reply.
+    ///
+    /// # Errors
+    /// The message with `State` (the last reply is still to be received), `TooLong` or
+    /// `Terminated`.
+    pub fn send(&self, message: impl Into<Message>) -> Result<(), SendError> {
+        self.send_until(message.into(), None)
+    }
+
+    /// As `send`, waiting for at most `timeout`.
+    ///
+    /// # Errors
+    /// As `send`, and `TimedOut`.
+    pub fn send_timeout(
+        &self,
+        message: impl Into<Message>,
+        timeout: Duration,
+    ) -> Result<(), SendError> {
+        self.send_until(message.into(), deadline_in(timeout))
+    }
+
+    /// As `send`, if a peer has room now.
+    ///
+    /// # Errors
+    /// As `send`, and `NoPeer` or `WouldBlock`.
+    pub fn try_send(&self, message: impl Into<Message>) -> Result<(), SendError> {
+        let mut current = self.current.lock();
+        let message = self.may_send(&mut current, message.into())?;
+        let id = self.handle.try_send_with(message, |core, message| {
+            let sent = core.role.request(&mut core.net, message, None);
+            core.net.flush();
+            sent
+        })?;
+        *current = Some(id);
+        Ok(())
+    }
+
+    fn send_until(&self, message: Message, deadline: Option<Instant>) -> Result<(), SendError> {
+        let mut current = self.current.lock();
+        let message = self.may_send(&mut current, message)?;
+        *current = Some(self.begin(message, deadline, None)?);
+        Ok(())
+    }
+
+    /// Strict alternation, unless relaxed.
+    fn may_send(
+        &self,
+        current: &mut Option<RequestId>,
+        message: Message,
+    ) -> Result<Message, SendError> {
+        match current.take() {
+            Some(id) if self.relaxed => self.cancel(id),
+            Some(id) => {
+                *current = Some(id);
+                let text = "the reply to the last request comes first: call recv, or set relaxed";
+                return Err(SendError::new(message, Error::new(ErrorKind::State, text)));
+            }
+            None => {}
+        }
+        Ok(message)
+    }
+
+    fn begin(
+        &self,
+        message: Message,
+        send_by: Option<Instant>,
+        reply_by: Option<Instant>,
+    ) -> Result<RequestId, SendError> {
+        self.handle.send_with(message, send_by, |core, message| {
+            let reply_by = reply_by.map(|at| on_clock_of(core, at));
+            let sent = core.role.request(&mut core.net, message, reply_by);
+            // The reply is waited for next: there is nothing to gather with.
+            core.net.flush();
+            sent
+        })
+    }
+
+    /// Receives the reply to the last `send`, waiting for it.
+    ///
+    /// # Errors
+    /// `State` (nothing was sent), `PeerGone` or `Terminated`.
+    pub fn recv(&self) -> Result<Message, Error> {
+        self.recv_until(None)
+    }
+
+    /// As `recv`, waiting for at most `timeout`. After `TimedOut` it can be called again.
+    ///
+    /// # Errors
+    /// As `recv`, and `TimedOut`.
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<Message, Error> {
+        self.recv_until(deadline_in(timeout))
+    }
+
+    /// As `recv`, if the reply is here now.
+    ///
+    /// # Errors
+    /// As `recv`, and `WouldBlock`.
+    pub fn try_recv(&self) -> Result<Message, Error> {
+        let mut current = self.current.lock();
+        let id = current.ok_or_else(nothing_sent)?;
+        let result = self.handle.try_recv_with(|core| core.role.take_result(id))?;
+        *current = None;
+        result
+    }
+
+    fn recv_until(&self, deadline: Option<Instant>) -> Result<Message, Error> {
+        let mut current = self.current.lock();
+        let id = current.ok_or_else(nothing_sent)?;
+        let result = self.handle.recv_until(deadline, |core| core.role.take_result(id))?;
+        *current = None;
+        result
+    }
+
+    fn cancel(&self, id: RequestId) {
+        // Terminated already: nothing is under way.
+        drop(self.handle.shared.command(|core| core.role.cancel(id)));
+    }
+
+    /// Closes the socket for all its handles: waits up to linger for what was accepted; then its
+    /// ports are free.
+    pub fn close(self) {
+        self.handle.close();
+    }
+}
+
+fn nothing_sent() -> Error {
+    Error::new(ErrorKind::State, "no request is under way: send one first")
+}
+
+/// A point in time on the socket's own clock.
+fn on_clock_of(core: &Core<Requester>, at: Instant) -> Duration {
+    core.net.now() + at.saturating_duration_since(Instant::now())
+}

@@ -1,0 +1,109 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::common::{common_calls, deadline_in};
+use super::{Handle, OpenOptions, Socket};
+use crate::roles::publisher::TOPIC_BYTES_MAX;
+use crate::roles::subscriber::Subscriber;
+use crate::{Builder, Context, Error, ErrorKind, Message};
+
+/// Receives what matches its subscriptions, of all its publishers, in turn.
+///
+/// ```no_run
+/// # use msg_patterns::{Context, Sub};
+/// let sub = Sub::new(&Context::new())?;
+/// sub.connect("tcp://127.0.0.1:5556")?;
+/// sub.subscribe("weather.")?;
+/// println!("{:?}", sub.recv()?);
+/// # Ok::<(), msg_patterns::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Sub {
+    handle: Arc<Handle<Subscriber>>,
+}
+
+common_calls!(Sub);
+
+impl Socket for Sub {
+    fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
+        let role = Subscriber::new(options.0.invert_matching);
+        Ok(Self { handle: Handle::open(context, options.0, 0, role)? })
+    }
+}
+
+impl Builder<Sub> {
+    /// Receives what does *not* match; the publishers need the same setting
+    /// (ZMQ_INVERT_MATCHING). Default: off.
+    pub fn invert_matching(mut self, invert_matching: bool) -> Self {
+        self.options.invert_matching = invert_matching;
+        self
+    }
+
+    /// Keeps only the newest message of each publisher (ZMQ_CONFLATE). Default: off.
+    pub fn conflate(mut self, conflate: bool) -> Self {
+        self.options.conflate = conflate;
+        self
+    }
+}
+
+impl Sub {
+    /// Subscribes to all messages whose first part begins with `topic`, byte for byte; the empty
+    /// topic is all. Applies to every present and later publisher. Subscribing twice takes two
+    /// `unsubscribe` to undo.
+    ///
+    /// # Errors
+    /// `TooLong` for a topic over 32 KiB, `Terminated`.
+    pub fn subscribe(&self, topic: impl AsRef<[u8]>) -> Result<(), Error> {
+        let topic = topic.as_ref();
+        if topic.len() > TOPIC_BYTES_MAX {
+            let text =
+                format!("a topic has at most {TOPIC_BYTES_MAX} bytes, this has {}", topic.len());
+            return Err(Error::new(ErrorKind::TooLong, text));
+        }
+        self.handle.shared.command(|core| core.role.subscribe(&mut core.net, topic))
+    }
+
+    /// Takes one `subscribe` back. Unsubscribing what was not subscribed does nothing.
+    ///
+    /// # Errors
+    /// `Terminated`.
+    pub fn unsubscribe(&self, topic: impl AsRef<[u8]>) -> Result<(), Error> {
+        let topic = topic.as_ref();
+        self.handle.shared.command(|core| core.role.unsubscribe(&mut core.net, topic))
+    }
+
+    /// Receives, waiting for a message.
+    ///
+    /// # Errors
+    /// `Terminated`.
+    pub fn recv(&self) -> Result<Message, Error> {
+        self.handle.recv_until(None, |core| core.role.receive(&mut core.net))
+    }
+
+    /// Receives, waiting for at most `timeout`.
+    ///
+    /// # Errors
+    /// `TimedOut` or `Terminated`.
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<Message, Error> {
+        self.handle.recv_until(deadline_in(timeout), |core| core.role.receive(&mut core.net))
+    }
+
+    /// Receives if a message is here now.
+    ///
+    /// # Errors
+    /// `WouldBlock` or `Terminated`.
+    pub fn try_recv(&self) -> Result<Message, Error> {
+        self.handle.try_recv_with(|core| core.role.receive(&mut core.net))
+    }
+
+    /// How many messages publishers said they dropped for this subscriber; per publisher in
+    /// [`peers`](Sub::peers).
+    pub fn lost(&self) -> u64 {
+        self.counters().lost
+    }
+
+    /// Closes the socket for all its handles; its ports are free when this returns.
+    pub fn close(self) {
+        self.handle.close();
+    }
+}
