@@ -5,6 +5,14 @@
 //! Time is passed in as a [`Duration`](core::time::Duration) since an arbitrary start that stays the
 //! same for the life of a machine.
 //!
+//! | for                  | machines                                                         |
+//! |----------------------|------------------------------------------------------------------|
+//! | every link           | [`wire`], [`link`], [`credit`], [`types`], [`backoff`]           |
+//! | a publisher          | [`topics`]                                                       |
+//! | a subscriber         | [`subscriber`], [`fair_queue`]                                   |
+//! | a pusher, a puller   | [`round_robin`], [`ledger`]; [`fair_queue`]                      |
+//! | asking, answering    | [`round_robin`], [`requests`]; [`fair_queue`], [`replies`]       |
+//!
 //! What this crate does not know: sockets, threads, clocks, buffers, fabrics. Messages are named by
 //! ids and peers by a small copyable name, so everything here tests in microseconds.
 

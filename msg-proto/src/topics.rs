@@ -9,7 +9,8 @@ use core::{fmt, slice};
 use crate::Peer;
 use crate::prefixes::PrefixMap;
 
-/// What one peer may subscribe to.
+/// What one peer may subscribe to. A topic takes about 150 bytes of memory beside its own: 400,000
+/// short ones make 64 MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TopicLimits {
     /// Distinct topics of one peer.
