@@ -1,6 +1,7 @@
-//! The suite on the simulated fabric: as it is and boxed.
+//! The suite on the simulated fabric: as it is, boxed, traced, and in a wrapper for faults without any.
 
 use fabric_conformance::{Harness, conformance_tests};
+use fabric_core::wrap::{Fault, FaultPlan, Trace};
 use fabric_core::{Addr, Domain, Fabric};
 use fabric_sim::{SimDomain, SimFabric, SimNet};
 
@@ -45,4 +46,14 @@ mod sim {
 mod sim_boxed {
     use super::*;
     conformance_tests!(Sim::<Box<dyn Domain>>::new("sim-boxed", |domain| Box::new(domain)));
+}
+
+mod sim_trace {
+    use super::*;
+    conformance_tests!(Sim::new("sim-trace", Trace::new));
+}
+
+mod sim_fault {
+    use super::*;
+    conformance_tests!(Sim::new("sim-fault", |domain| Fault::new(domain, FaultPlan::default())));
 }
