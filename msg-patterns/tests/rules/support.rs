@@ -1,0 +1,248 @@
+//! What the rules' tests share: fabrics to run over, patience, and a peer that can misbehave.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use fabric_core::{Addr, Domain, DynFabric, EpId, Event, Pool};
+use fabric_sim::{SimFabric, SimNet};
+use fabric_tcp::TcpFabric;
+use msg_patterns::Context;
+use msg_proto::types::SocketType;
+use msg_proto::wire::{Frame, Frames, Hello, VERSION};
+
+/// Watchdog: longer than anything here takes on the slowest machine.
+pub const LONG: Duration = Duration::from_secs(60);
+/// How long to look for something that must not come.
+pub const NEVER: Duration = Duration::from_millis(100);
+
+/// Writes each rule once and runs it over every fabric.
+macro_rules! rules {
+    ($( $(#[$meta:meta])* fn $name:ident($net:ident) $body:block )*) => {
+        $( $(#[$meta])* fn $name($net: &$crate::support::Net) $body )*
+        mod sim {
+            $( #[test] fn $name() { super::$name(&$crate::support::Net::sim()); } )*
+        }
+        mod tcp {
+            $( #[test] fn $name() { super::$name(&$crate::support::Net::tcp()); } )*
+        }
+    };
+}
+
+/// A fabric to run a rule over.
+pub struct Net {
+    context: Context,
+    sim: Option<SimFabric>,
+}
+
+impl Net {
+    pub fn sim() -> Self {
+        let fabric = SimFabric::new(SimNet::new());
+        Self { context: Context::new().with_fabric(fabric.clone()), sim: Some(fabric) }
+    }
+
+    pub fn tcp() -> Self {
+        Self { context: Context::new(), sim: None }
+    }
+
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// A context of its own on the same fabric.
+    pub fn another_context(&self) -> Context {
+        match &self.sim {
+            Some(fabric) => Context::new().with_fabric(fabric.clone()),
+            None => Context::new(),
+        }
+    }
+
+    /// An address to bind to that picks a free port.
+    pub fn any(&self) -> &'static str {
+        if self.sim.is_some() { "sim://host:0" } else { "tcp://127.0.0.1:0" }
+    }
+
+    /// An address where nobody listens, and that can be bound later.
+    pub fn nobody(&self) -> String {
+        let mut domain = self.domain();
+        let addr: Addr = self.any().parse().unwrap();
+        let listener = domain.listen(&addr).unwrap();
+        domain.unlisten(listener.id).unwrap();
+        listener.addr.to_string()
+    }
+
+    /// A bare domain of the fabric.
+    pub fn domain(&self) -> Box<dyn Domain> {
+        match &self.sim {
+            Some(fabric) => fabric.open_boxed().unwrap(),
+            None => TcpFabric::default().open_boxed().unwrap(),
+        }
+    }
+}
+
+/// Waits until `done`, with a generous watchdog.
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < LONG, "gave up waiting: {what}"); // Watchdog: see LONG.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A peer without manners: speaks frames over a bare endpoint.
+pub struct Raw {
+    domain: Box<dyn Domain>,
+    pool: Pool,
+    ep: Option<EpId>,
+    frames: VecDeque<Vec<u8>>,
+    closed: Option<String>,
+}
+
+impl Raw {
+    fn new(net: &Net) -> Self {
+        let pool = Pool::new(66_560, 64).unwrap();
+        let mut domain = net.domain();
+        for _ in 0..16 {
+            domain.post_recv(pool.take().unwrap()).unwrap();
+        }
+        Self { domain, pool, ep: None, frames: VecDeque::new(), closed: None }
+    }
+
+    /// Connects to `addr` and says nothing.
+    pub fn connect(net: &Net, addr: &str) -> Self {
+        let mut raw = Self::new(net);
+        raw.domain.connect(&addr.parse().unwrap()).unwrap();
+        raw.until("connected", |raw| raw.ep.is_some());
+        raw
+    }
+
+    /// Connects and greets as a socket of `kind`, up to the peer's greeting.
+    pub fn greet(net: &Net, addr: &str, kind: SocketType) -> Self {
+        let mut raw = Self::connect(net, addr);
+        raw.send(&[Frame::Hello(hello(kind))]);
+        raw.expect("a greeting", |frame| matches!(frame, Frame::Hello(_)));
+        raw
+    }
+
+    /// Listens at a free port: the peer and its address.
+    pub fn listen(net: &Net) -> (Self, String) {
+        let mut raw = Self::new(net);
+        let listener = raw.domain.listen(&net.any().parse().unwrap()).unwrap();
+        let addr = listener.addr.to_string();
+        (raw, addr)
+    }
+
+    /// Waits for the next connection and greets it as a socket of `kind`.
+    pub fn accept(&mut self, kind: SocketType) {
+        self.ep = None;
+        self.closed = None;
+        self.until("accepted", |raw| raw.ep.is_some());
+        self.send(&[Frame::Hello(hello(kind))]);
+        self.expect("a greeting", |frame| matches!(frame, Frame::Hello(_)));
+    }
+
+    /// Sends frames in one fabric message.
+    pub fn send(&mut self, frames: &[Frame<'_>]) {
+        let mut bytes = Vec::new();
+        for frame in frames {
+            let encoded = frame.encode();
+            bytes.extend_from_slice(encoded.head());
+            bytes.extend_from_slice(encoded.tail);
+        }
+        self.send_bytes(&bytes);
+    }
+
+    /// Sends any bytes as one fabric message.
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
+        let mut slot = self.pool.take().unwrap();
+        assert!(slot.append(bytes));
+        let ep = self.ep.unwrap();
+        // An endpoint that the other side has closed refuses; its close is seen elsewhere.
+        let _ = self.domain.post_send(ep, slot.into());
+        self.domain.flush();
+    }
+
+    /// The first frame that `wanted` accepts; earlier ones are dropped. Gives its bytes.
+    pub fn expect(&mut self, what: &str, wanted: impl Fn(&Frame<'_>) -> bool) -> Vec<u8> {
+        let start = Instant::now();
+        loop {
+            while let Some(bytes) = self.frames.pop_front() {
+                if wanted(&Frame::decode(&bytes).unwrap().0) {
+                    return bytes;
+                }
+            }
+            assert!(self.closed.is_none(), "closed while waiting for {what}: {:?}", self.closed);
+            assert!(start.elapsed() < LONG, "gave up waiting for {what}"); // Watchdog: see LONG.
+            self.pump();
+        }
+    }
+
+    /// Waits until the other side closed the connection; gives the reason.
+    pub fn expect_closed(&mut self) -> String {
+        self.until("closed", |raw| raw.closed.is_some());
+        self.closed.clone().unwrap()
+    }
+
+    /// Everything that came so far, frame by frame.
+    pub fn received(&mut self) -> Vec<Vec<u8>> {
+        self.pump();
+        self.frames.drain(..).collect()
+    }
+
+    /// Closes the connection without goodbye.
+    pub fn vanish(&mut self) {
+        if let Some(ep) = self.ep.take() {
+            self.domain.close(ep);
+            self.pump();
+        }
+    }
+
+    /// Polls until `done`.
+    pub fn until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
+        let start = Instant::now();
+        while !done(self) {
+            assert!(start.elapsed() < LONG, "gave up waiting: {what}"); // Watchdog: see LONG.
+            self.pump();
+        }
+    }
+
+    fn pump(&mut self) {
+        self.domain.wait(Some(Duration::from_millis(1))).unwrap();
+        let mut events = Vec::new();
+        self.domain.poll(&mut events, 64);
+        for event in events {
+            self.on_event(event);
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Connected { ep, .. } | Event::Accepted { ep, .. } => self.ep = Some(ep),
+            Event::Received { mut slot, .. } => {
+                for frame in Frames::new(slot.filled()) {
+                    let encoded = frame.unwrap().encode();
+                    self.frames.push_back([encoded.head(), encoded.tail].concat());
+                }
+                slot.set_len(0);
+                self.domain.post_recv(slot).unwrap();
+            }
+            Event::Closed { why, .. } => self.closed = Some(why.to_string()),
+            _ => {}
+        }
+    }
+}
+
+/// A greeting as a socket of `kind` with plenty of credit.
+pub fn hello(kind: SocketType) -> Hello<'static> {
+    Hello {
+        version: VERSION,
+        version_min: VERSION,
+        socket_type: kind.code(),
+        abilities: 0,
+        ttl_tenths: 0,
+        instance: 7,
+        message_bytes_max: 1 << 30,
+        credit_messages: 1 << 20,
+        credit_bytes: 1 << 30,
+        identity: b"",
+    }
+}
