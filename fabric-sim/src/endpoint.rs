@@ -22,6 +22,8 @@ pub(crate) struct Endpoint {
     pub(crate) peer_addr: Addr,
     /// Posted and not handed over yet.
     pub(crate) sends: VecDeque<(OpId, SendBuf)>,
+    /// How many of them may go as soon as there is room; the rest waits for a flush.
+    pub(crate) flushed: usize,
     /// Remote operations that have not ended.
     pub(crate) transfers: BTreeMap<OpId, Transfer>,
     /// Those of them that were posted and not flushed yet.
@@ -39,6 +41,7 @@ impl Endpoint {
             peer,
             peer_addr,
             sends: VecDeque::new(),
+            flushed: 0,
             transfers: BTreeMap::new(),
             unasked: VecDeque::new(),
             inbox: VecDeque::new(),

@@ -44,13 +44,16 @@ impl Net {
     pub(crate) fn flush(&mut self, dom: u64) {
         let Some(state) = self.doms.get(&dom) else { return };
         let busy: Vec<_> = state.busy.iter().copied().collect();
-        for ep in busy {
-            self.hand_over(At { dom, ep });
-            self.ask_all(At { dom, ep });
+        for at in busy.into_iter().map(|ep| At { dom, ep }) {
+            if let Some(ep) = self.ep_mut(at) {
+                ep.flushed = ep.sends.len();
+            }
+            self.hand_over(at);
+            self.ask_all(at);
         }
     }
 
-    /// Hands over the sends of one endpoint.
+    /// Hands over the flushed sends of one endpoint.
     pub(crate) fn hand_over(&mut self, from: At) {
         while let Some((to, op, buf)) = self.next_send(from) {
             self.carry(to, &buf);
@@ -62,7 +65,7 @@ impl Net {
         }
     }
 
-    /// Whether `from` could hand over a send now.
+    /// Whether `from` could hand over a send now, if it were flushed.
     pub(crate) fn can_hand_over(&self, from: At) -> bool {
         let Some(ep) = self.ep(from) else { return false };
         !ep.sends.is_empty() && ep.peer.is_some_and(|peer| self.has_room(peer))
@@ -98,6 +101,7 @@ impl Net {
             return None;
         }
         let ep = self.ep_mut(from)?;
+        ep.flushed = ep.flushed.checked_sub(1)?;
         let (op, buf) = ep.sends.pop_front()?;
         Some((ep.peer?, op, buf))
     }
