@@ -10,7 +10,6 @@ use crate::reader::{Reader, Turn};
 use crate::recvs::Recvs;
 use crate::region::Regions;
 use crate::requests::Requests;
-use crate::status;
 use crate::writer::{Flushed, Memory, Writer};
 
 /// What all endpoints of a domain share.
@@ -38,9 +37,9 @@ pub(crate) struct End {
 pub(crate) enum Farewell {
     /// Nothing: the connection is gone.
     Gone,
-    /// What was accepted, then the end of the stream.
+    /// What was accepted, then that this is the end.
     Orderly,
-    /// The same with a last frame that says why.
+    /// What was accepted, then why this is the end.
     Nak(Frame),
 }
 
@@ -106,19 +105,7 @@ impl Endpoint {
             writer: &mut self.writer,
             shared,
         };
-        self.reader.turn(from, &mut cx, turn).map_err(|end| self.with_cause(end))
-    }
-
-    /// A connection that broke while writing ends as broken, also if the kernel then only tells the
-    /// end of the stream. `EPIPE` says that the stream had ended before.
-    fn with_cause(&mut self, end: End) -> End {
-        let had_ended = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-        match self.broken.take() {
-            Some(error) if end.why.kind() == ErrorKind::Closed && !had_ended(&error) => {
-                End { why: status::stream_error(error, &self.peer), ..end }
-            }
-            _ => end,
-        }
+        self.reader.turn(from, &mut cx, turn)
     }
 
     /// Gives everything back in events, `Closed` last. Returns what the peer still has to get, or
@@ -159,11 +146,12 @@ fn flushed(why: &Error) -> Error {
 }
 
 fn farewell_bytes(farewell: Farewell, kept: Option<Vec<u8>>) -> Option<Vec<u8>> {
-    let mut bytes = kept?;
-    match farewell {
+    let last = match farewell {
         Farewell::Gone => return None,
-        Farewell::Orderly => {}
-        Farewell::Nak(frame) => bytes.extend_from_slice(frame.encode().bytes()),
-    }
+        Farewell::Orderly => Frame::Bye,
+        Farewell::Nak(frame) => frame,
+    };
+    let mut bytes = kept?;
+    bytes.extend_from_slice(last.encode().bytes());
     Some(bytes)
 }

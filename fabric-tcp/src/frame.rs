@@ -18,9 +18,11 @@
 //!    9  AtomicDone    value before                             0                    operation
 //!   10  Nak           - (code: 1 access, 2 no receive,         0                    operation or 0
 //!                        3 protocol)
+//!   11  Bye           -                                        0                    0
 //! ```
 //!
-//! `code` is 0 but in `Nak`. Reads and writes move in chunks of at most [`CHUNK_BYTES`]; `rest` is
+//! `Bye` says that nothing follows by intention; a stream that ends without it broke. `code` is 0
+//! but in `Nak`. Reads and writes move in chunks of at most [`CHUNK_BYTES`]; `rest` is
 //! the length from this chunk's beginning to the end of the whole operation, so that the first
 //! chunk already shows whether all of it is in bounds. The chunk with `len == rest` is the last.
 //! Operations are numbered by who asks, from 1. At most [`ANSWERS_MAX`] answers (kinds 3, 6, 9 and
@@ -70,6 +72,7 @@ pub(crate) enum Frame {
     FetchAdd { id: u64, key: RemoteKey, offset: u64, add: u64 },
     AtomicDone { id: u64, before: u64 },
     Nak { id: u64, reason: Reason },
+    Bye,
 }
 
 /// How a peer broke the table above.
@@ -148,6 +151,7 @@ impl Frame {
             }
             Self::AtomicDone { id, before } => Head::new(9, 0, 0, id).word(before),
             Self::Nak { id, reason } => Head::new(10, reason as u8, 0, id),
+            Self::Bye => Head::new(11, 0, 0, 0),
         }
     }
 
@@ -174,6 +178,7 @@ impl Frame {
             }
             9 => Self::AtomicDone { id, before: words.next()? },
             10 => Self::Nak { id, reason: Reason::decode(head[1])? },
+            11 => Self::Bye,
             _ => return Err(Violation::Kind(kind)),
         })
     }
@@ -193,7 +198,7 @@ impl Reason {
 /// How long the head of a frame of this kind is.
 pub(crate) fn head_bytes(kind: u8) -> Result<usize, Violation> {
     let words = match kind {
-        1 | 3 | 6 | 10 => 0,
+        1 | 3 | 6 | 10 | 11 => 0,
         9 => 1,
         2 | 4 | 8 => 6,
         5 | 7 => 7,
@@ -226,7 +231,7 @@ fn check_len(kind: u8, len: u32) -> Result<(), Violation> {
 
 fn check_id(kind: u8, id: u64) -> Result<(), Violation> {
     let allowed = match kind {
-        1 => id == 0,
+        1 | 11 => id == 0,
         10 => true,
         _ => id != 0,
     };

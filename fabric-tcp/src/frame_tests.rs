@@ -14,6 +14,7 @@ fn frame() -> impl Strategy<Value = Frame> {
     let id = || 1..=u64::MAX;
     let reason = prop_oneof![Just(Reason::Access), Just(Reason::NoReceive), Just(Reason::Protocol)];
     prop_oneof![
+        Just(Frame::Bye),
         any::<u32>().prop_map(|len| Frame::Message { len }),
         (id(), place()).prop_map(|(id, (len, at))| Frame::Read { id, len, at }),
         (id(), 0..=CHUNK_BYTES as u32).prop_map(|(id, len)| Frame::ReadData { id, len }),

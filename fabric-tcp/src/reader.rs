@@ -486,13 +486,9 @@ fn broken(error: io::Error, cx: &Context<'_>) -> End {
     End::new(status::stream_error(error, cx.peer), Farewell::Gone)
 }
 
+/// The stream ended, and nobody said goodbye.
 fn ended(at_boundary: bool, cx: &Context<'_>) -> End {
-    let why = match at_boundary {
-        true => Error::new(ErrorKind::Closed, format!("{} closed the connection", cx.peer)),
-        false => Error::new(
-            ErrorKind::Reset,
-            format!("the connection to {} ended in the middle of a frame: it died", cx.peer),
-        ),
-    };
-    End::new(why, Farewell::Gone)
+    let place = if at_boundary { "without a goodbye" } else { "in the middle of a frame" };
+    let text = format!("the connection to {} ended {place}: the peer died or was dropped", cx.peer);
+    End::new(Error::new(ErrorKind::Reset, text), Farewell::Gone)
 }

@@ -125,6 +125,7 @@ fn on_answer(cx: &mut Context<'_>, frame: &Frame) -> Result<Option<State>, End> 
             cx.requests.on_atomic_done(ep, OpId(id), before, events)
         }
         Frame::Nak { id, reason } => return Err(on_nak(cx, id, reason)),
+        Frame::Bye => return Err(on_bye(cx)),
         _ => false,
     };
     if !expected {
@@ -154,6 +155,11 @@ fn on_nak(cx: &Context<'_>, id: u64, reason: Reason) -> End {
         ),
     };
     End { refused: (id != 0).then_some(OpId(id)), ..End::new(why, Farewell::Orderly) }
+}
+
+fn on_bye(cx: &Context<'_>) -> End {
+    let text = format!("{} closed the connection", cx.peer);
+    End::new(Error::new(ErrorKind::Closed, text), Farewell::Gone)
 }
 
 fn no_access(cx: &Context<'_>, id: u64) -> End {
