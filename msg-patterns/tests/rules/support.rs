@@ -11,9 +11,9 @@ use msg_proto::types::SocketType;
 use msg_proto::wire::{Frame, Frames, Hello, VERSION};
 
 /// Watchdog: longer than anything here takes on the slowest machine.
-pub const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 /// How long to look for something that must not come.
-pub const NEVER: Duration = Duration::from_millis(100);
+pub(crate) const NEVER: Duration = Duration::from_millis(100);
 
 /// Writes each rule once and runs it over every fabric.
 macro_rules! rules {
@@ -29,27 +29,27 @@ macro_rules! rules {
 }
 
 /// A fabric to run a rule over.
-pub struct Net {
+pub(crate) struct Net {
     context: Context,
     sim: Option<SimFabric>,
 }
 
 impl Net {
-    pub fn sim() -> Self {
+    pub(crate) fn sim() -> Self {
         let fabric = SimFabric::new(SimNet::new());
         Self { context: Context::new().with_fabric(fabric.clone()), sim: Some(fabric) }
     }
 
-    pub fn tcp() -> Self {
+    pub(crate) fn tcp() -> Self {
         Self { context: Context::new(), sim: None }
     }
 
-    pub fn context(&self) -> &Context {
+    pub(crate) fn context(&self) -> &Context {
         &self.context
     }
 
     /// A context of its own on the same fabric.
-    pub fn another_context(&self) -> Context {
+    pub(crate) fn another_context(&self) -> Context {
         match &self.sim {
             Some(fabric) => Context::new().with_fabric(fabric.clone()),
             None => Context::new(),
@@ -57,12 +57,12 @@ impl Net {
     }
 
     /// An address to bind to that picks a free port.
-    pub fn any(&self) -> &'static str {
+    pub(crate) fn any(&self) -> &'static str {
         if self.sim.is_some() { "sim://host:0" } else { "tcp://127.0.0.1:0" }
     }
 
     /// An address where nobody listens, and that can be bound later.
-    pub fn nobody(&self) -> String {
+    pub(crate) fn nobody(&self) -> String {
         let mut domain = self.domain();
         let addr: Addr = self.any().parse().unwrap();
         let listener = domain.listen(&addr).unwrap();
@@ -71,7 +71,7 @@ impl Net {
     }
 
     /// A bare domain of the fabric.
-    pub fn domain(&self) -> Box<dyn Domain> {
+    pub(crate) fn domain(&self) -> Box<dyn Domain> {
         match &self.sim {
             Some(fabric) => fabric.open_boxed().unwrap(),
             None => TcpFabric::default().open_boxed().unwrap(),
@@ -80,7 +80,7 @@ impl Net {
 }
 
 /// Waits until `done`, with a generous watchdog.
-pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < LONG, "gave up waiting: {what}"); // Watchdog: see LONG.
@@ -89,7 +89,7 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// A peer without manners: speaks frames over a bare endpoint.
-pub struct Raw {
+pub(crate) struct Raw {
     domain: Box<dyn Domain>,
     pool: Pool,
     ep: Option<EpId>,
@@ -108,7 +108,7 @@ impl Raw {
     }
 
     /// Connects to `addr` and says nothing.
-    pub fn connect(net: &Net, addr: &str) -> Self {
+    pub(crate) fn connect(net: &Net, addr: &str) -> Self {
         let mut raw = Self::new(net);
         raw.domain.connect(&addr.parse().unwrap()).unwrap();
         raw.until("connected", |raw| raw.ep.is_some());
@@ -116,7 +116,7 @@ impl Raw {
     }
 
     /// Connects and greets as a socket of `kind`, up to the peer's greeting.
-    pub fn greet(net: &Net, addr: &str, kind: SocketType) -> Self {
+    pub(crate) fn greet(net: &Net, addr: &str, kind: SocketType) -> Self {
         let mut raw = Self::connect(net, addr);
         raw.send(&[Frame::Hello(hello(kind))]);
         raw.expect("a greeting", |frame| matches!(frame, Frame::Hello(_)));
@@ -124,7 +124,7 @@ impl Raw {
     }
 
     /// Listens at a free port: the peer and its address.
-    pub fn listen(net: &Net) -> (Self, String) {
+    pub(crate) fn listen(net: &Net) -> (Self, String) {
         let mut raw = Self::new(net);
         let listener = raw.domain.listen(&net.any().parse().unwrap()).unwrap();
         let addr = listener.addr.to_string();
@@ -132,7 +132,7 @@ impl Raw {
     }
 
     /// Waits for the next connection and greets it as a socket of `kind`.
-    pub fn accept(&mut self, kind: SocketType) {
+    pub(crate) fn accept(&mut self, kind: SocketType) {
         self.ep = None;
         self.closed = None;
         self.until("accepted", |raw| raw.ep.is_some());
@@ -141,7 +141,7 @@ impl Raw {
     }
 
     /// Sends frames in one fabric message.
-    pub fn send(&mut self, frames: &[Frame<'_>]) {
+    pub(crate) fn send(&mut self, frames: &[Frame<'_>]) {
         let mut bytes = Vec::new();
         for frame in frames {
             let encoded = frame.encode();
@@ -152,7 +152,7 @@ impl Raw {
     }
 
     /// Sends any bytes as one fabric message.
-    pub fn send_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
         let mut slot = self.pool.take().unwrap();
         assert!(slot.append(bytes));
         let ep = self.ep.unwrap();
@@ -162,7 +162,7 @@ impl Raw {
     }
 
     /// The first frame that `wanted` accepts; earlier ones are dropped. Gives its bytes.
-    pub fn expect(&mut self, what: &str, wanted: impl Fn(&Frame<'_>) -> bool) -> Vec<u8> {
+    pub(crate) fn expect(&mut self, what: &str, wanted: impl Fn(&Frame<'_>) -> bool) -> Vec<u8> {
         let start = Instant::now();
         loop {
             while let Some(bytes) = self.frames.pop_front() {
@@ -177,19 +177,19 @@ impl Raw {
     }
 
     /// Waits until the other side closed the connection; gives the reason.
-    pub fn expect_closed(&mut self) -> String {
+    pub(crate) fn expect_closed(&mut self) -> String {
         self.until("closed", |raw| raw.closed.is_some());
         self.closed.clone().unwrap()
     }
 
     /// Everything that came so far, frame by frame.
-    pub fn received(&mut self) -> Vec<Vec<u8>> {
+    pub(crate) fn received(&mut self) -> Vec<Vec<u8>> {
         self.pump();
         self.frames.drain(..).collect()
     }
 
     /// Closes the connection without goodbye.
-    pub fn vanish(&mut self) {
+    pub(crate) fn vanish(&mut self) {
         if let Some(ep) = self.ep.take() {
             self.domain.close(ep);
             self.pump();
@@ -197,7 +197,7 @@ impl Raw {
     }
 
     /// Polls until `done`.
-    pub fn until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
         let start = Instant::now();
         while !done(self) {
             assert!(start.elapsed() < LONG, "gave up waiting: {what}"); // Watchdog: see LONG.
@@ -232,7 +232,7 @@ impl Raw {
 }
 
 /// A greeting as a socket of `kind` with plenty of credit.
-pub fn hello(kind: SocketType) -> Hello<'static> {
+pub(crate) fn hello(kind: SocketType) -> Hello<'static> {
     Hello {
         version: VERSION,
         version_min: VERSION,
