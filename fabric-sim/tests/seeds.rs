@@ -1,0 +1,40 @@
+//! The suite holds whatever the order and the delay of packets.
+
+use fabric_conformance::{Harness, Outcome, cases, judge};
+use fabric_core::{Addr, Fabric};
+use fabric_sim::{Faults, SimDomain, SimFabric, SimNet, SimOptions};
+
+struct Slow(SimFabric);
+
+impl Harness for Slow {
+    type Domain = SimDomain;
+
+    fn name(&self) -> &str {
+        "sim-slow"
+    }
+
+    fn domain(&self) -> SimDomain {
+        self.0.open().expect("a simulated domain")
+    }
+
+    fn listen_addr(&self) -> Addr {
+        Addr::new("sim", "here", Some(0))
+    }
+
+    fn unreachable_addr(&self) -> Addr {
+        Addr::new("sim", "nowhere", Some(1))
+    }
+}
+
+#[test]
+fn every_case_passes_on_slow_networks_of_several_seeds() {
+    for seed in 1..=3 {
+        let faults = Faults { delay_polls_max: 6, ..Faults::default() };
+        let options = SimOptions { seed, faults, ..SimOptions::default() };
+        let harness = Slow(SimFabric::new(SimNet::with(options)));
+        for case in cases() {
+            let outcome = judge(&harness, case.name);
+            assert_eq!(outcome, Outcome::Passed, "seed {seed}, {}", case.name);
+        }
+    }
+}
