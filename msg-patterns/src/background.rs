@@ -276,10 +276,9 @@ impl Worker {
             return;
         }
         for event in events.iter() {
-            if let Some(socket) = self.sockets.get_mut(event.token().0) {
-                if let Care::Watched { ready, .. } = &mut socket.care {
-                    *ready = true;
-                }
+            let socket = self.sockets.get_mut(event.token().0);
+            if let Some(Socket { care: Care::Watched { ready, .. }, .. }) = socket {
+                *ready = true;
             }
         }
     }

@@ -69,7 +69,7 @@ impl<R: Role> Core<R> {
             Frame::Request { id, envelope } | Frame::Reply { id, envelope } => {
                 self.net.require_up(peer)?;
                 R::tagged(matches!(frame, Frame::Request { .. }))?;
-                self.net.begin_tagged(peer, id, slot.slice_ref(envelope))
+                self.net.begin_tagged(peer, id, envelope)
             }
             Frame::Subscribe { .. }
             | Frame::Cancel { .. }
@@ -199,13 +199,13 @@ impl Net {
         Ok(())
     }
 
-    fn begin_tagged(&mut self, peer: PeerId, id: u64, envelope: Bytes) -> Result<(), Fault> {
+    fn begin_tagged(&mut self, peer: PeerId, id: u64, envelope: &[u8]) -> Result<(), Fault> {
         let entry = self.peer_mut(peer);
         if entry.assembly.message.is_some() || entry.assembly.fragments.is_some() {
             return Err(Fault::Protocol);
         }
         // Envelopes are short and may be kept for long: they do not hold a slot.
-        begin(entry, Some((id, Bytes::copy_from_slice(&envelope))));
+        begin(entry, Some((id, Bytes::copy_from_slice(envelope))));
         Ok(())
     }
 

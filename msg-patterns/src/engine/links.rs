@@ -2,7 +2,7 @@
 
 use fabric_core::{Addr, EpId, Error as FabricError, ListenerId};
 use msg_proto::credit::Room;
-use msg_proto::link::{Fault, Heartbeat, Link, LinkAction, LinkConfig, LinkState, PeerInfo};
+use msg_proto::link::{Fault, Heartbeat, Link, LinkAction, LinkConfig, PeerInfo};
 use msg_proto::wire::{self, Frame};
 
 use super::peer::{Assembly, Origin, Peer};
@@ -283,9 +283,7 @@ impl Net {
         let entry = self.peer_mut(peer);
         let drained = entry.queue.is_empty() && entry.offers.is_empty();
         if let Some(link) = entry.link.as_mut().filter(|_| drained) {
-            if link.state() != LinkState::Closing {
-                link.close();
-            }
+            link.close();
         }
         self.send_credit(peer);
     }

@@ -298,10 +298,12 @@ impl Net {
     /// An open batch for exactly these peers with room for `need` bytes.
     fn batch_for(&mut self, peers: &[PeerId], need: usize) -> Option<usize> {
         let first = peers.first().and_then(|&peer| self.peer(peer).batch);
-        if let Some(open) = first.filter(|&open| self.batches[open].members[..] == *peers) {
-            if self.batches[open].slot.room() >= need {
-                return Some(open);
-            }
+        let fits = |open: &usize| {
+            let batch = &self.batches[*open];
+            batch.members[..] == *peers && batch.slot.room() >= need
+        };
+        if let Some(open) = first.filter(fits) {
+            return Some(open);
         }
         for &peer in peers {
             if let Some(open) = self.peer(peer).batch {
