@@ -40,6 +40,6 @@ pub use error::{Error, ErrorKind, SendError};
 pub use fabric_core::Addr;
 pub use message::{Message, Part};
 pub use monitor::{Counters, Monitor, MonitorEvent, PeerId, PeerStats};
-pub use msg_proto::link::Fault;
+pub use msg_proto::fault::Fault;
 pub use options::{Builder, Linger, OnFull, ReconnectStop};
 pub use sockets::{Pub, Pull, Push, Rep, Req, Request, Socket, Sub};

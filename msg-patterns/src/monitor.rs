@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use fabric_core::Addr;
-use msg_proto::link::Fault;
+use msg_proto::fault::Fault;
 
 /// Names one peer of a socket: a `connect` for its whole life, or an accepted connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

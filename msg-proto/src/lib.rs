@@ -26,6 +26,7 @@ extern crate std;
 pub mod backoff;
 pub mod credit;
 pub mod fair_queue;
+pub mod fault;
 mod id_queue;
 pub mod ledger;
 pub mod link;

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use msg_proto::credit::Room;
-use msg_proto::link::{Fault, Heartbeat, Link, LinkAction, LinkConfig, LinkState};
+use msg_proto::fault::Fault;
+use msg_proto::link::{Heartbeat, Link, LinkAction, LinkConfig, LinkState};
 use msg_proto::types::SocketType;
 use msg_proto::wire::{Hello, VERSION};
 use proptest::prelude::*;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fabric_core::{Addr, Error as FabricError, ErrorKind as FabricErrorKind, ListenerId};
 use msg_proto::backoff::Backoff;
-use msg_proto::link::Fault;
+use msg_proto::fault::Fault;
 
 use super::peer::{ConnectorKey, Origin, Peer};
 use super::{Core, Net};

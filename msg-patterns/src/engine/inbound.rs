@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use fabric_core::{EpId, Slot};
 use msg_proto::credit::Room;
-use msg_proto::link::Fault;
+use msg_proto::fault::Fault;
 use msg_proto::wire::{Frame, Frames, HEAD_BYTES};
 use smallvec::{SmallVec, smallvec};
 

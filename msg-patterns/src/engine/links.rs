@@ -2,7 +2,8 @@
 
 use fabric_core::{Addr, EpId, Error as FabricError, ListenerId};
 use msg_proto::credit::Room;
-use msg_proto::link::{Fault, Heartbeat, Link, LinkAction, LinkConfig, PeerInfo};
+use msg_proto::fault::Fault;
+use msg_proto::link::{Heartbeat, Link, LinkAction, LinkConfig, PeerInfo};
 use msg_proto::wire::{self, Frame};
 
 use super::peer::{Assembly, Origin, Peer};

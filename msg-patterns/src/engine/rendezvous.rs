@@ -1,7 +1,7 @@
 //! Large parts are read from the memory that their sender exposes.
 
 use fabric_core::{EpId, Error, OpId, RemoteKey, Returned, Slot};
-use msg_proto::link::Fault;
+use msg_proto::fault::Fault;
 use msg_proto::wire::Frame;
 
 use super::{Core, Net};

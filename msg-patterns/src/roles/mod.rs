@@ -1,7 +1,7 @@
 //! What each pattern does with peers and messages. The engine calls these; sockets command them.
 
 use msg_proto::fair_queue::FairQueue;
-use msg_proto::link::Fault;
+use msg_proto::fault::Fault;
 use msg_proto::round_robin::RoundRobin;
 use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;

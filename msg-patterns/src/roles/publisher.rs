@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use msg_proto::link::Fault;
+use msg_proto::fault::Fault;
 use msg_proto::topics::{TopicLimits, TopicTable};
 use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;

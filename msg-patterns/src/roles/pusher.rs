@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use msg_proto::fault::Fault;
 use msg_proto::ledger::{Ledger, MsgId};
-use msg_proto::link::Fault;
 use msg_proto::round_robin::RoundRobin;
 use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;

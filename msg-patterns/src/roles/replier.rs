@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use msg_proto::fair_queue::FairQueue;
-use msg_proto::link::Fault;
+use msg_proto::fault::Fault;
 use msg_proto::replies::{Replies, Ticket};
 use msg_proto::types::SocketType;
 

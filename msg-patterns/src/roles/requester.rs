@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
-use msg_proto::link::Fault;
+use msg_proto::fault::Fault;
 use msg_proto::requests::{Lost, Reply, RequestId, Requests};
 use msg_proto::round_robin::RoundRobin;
 use msg_proto::types::SocketType;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use msg_proto::fair_queue::FairQueue;
-use msg_proto::link::Fault;
+use msg_proto::fault::Fault;
 use msg_proto::subscriber::Subscriptions;
 use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bolero::check;
 use msg_proto::credit::Room;
-use msg_proto::link::{Fault, Heartbeat, Link, LinkAction, LinkConfig, LinkState};
+use msg_proto::fault::Fault;
+use msg_proto::link::{Heartbeat, Link, LinkAction, LinkConfig, LinkState};
 use msg_proto::types::SocketType;
 use msg_proto::wire::{Hello, VERSION, VERSION_MIN};
 
