@@ -95,7 +95,7 @@ impl Default for Options {
             retry: false,
             resend_after: None,
             relaxed: false,
-            subscriptions_max: 1_000_000,
+            subscriptions_max: 400_000,
             peers_max: 65_536,
         }
     }

@@ -20,6 +20,10 @@ use crate::options::Options;
 /// Batches of one peer that may be with the fabric before messages wait in its queue.
 const IN_FLIGHT_MAX: usize = 8;
 
+/// Fabric messages that may wait for an endpoint that takes no more. A peer that reads nothing and
+/// still asks for answers is dropped beyond.
+const UNPOSTED_MAX: usize = 1024;
+
 /// Bytes of an encoded OFFER.
 const OFFER_BYTES: usize = HEAD_BYTES + 8 + 8 + wire::KEY_BYTES;
 
@@ -287,7 +291,7 @@ impl Net {
     pub(crate) fn control(&mut self, peer: PeerId, frame: &Frame<'_>) {
         let need = frame.encode().len();
         let batch = self.batch_for(&[peer], need).or_else(|| {
-            let slot = Slot::alloc(need.max(4096)).ok()?;
+            let slot = Slot::alloc(need.max(self.batch_bytes_max)).ok()?;
             Some(self.open_batch(&[peer], slot))
         });
         if let Some(batch) = batch {
@@ -356,6 +360,9 @@ impl Net {
     fn post(&mut self, peer: PeerId, buf: SendBuf) {
         self.peer_mut(peer).unposted.push_back(buf);
         self.post_waiting(peer);
+        if self.peer(peer).unposted.len() > UNPOSTED_MAX {
+            self.close_ep(peer);
+        }
     }
 
     /// Hands waiting batches of a peer to the fabric, as far as it takes them.

@@ -57,7 +57,8 @@ impl Builder<Pub> {
         self
     }
 
-    /// Most different topics of one subscriber, which is refused beyond; default 1,000,000.
+    /// Most different topics of one subscriber, which is refused beyond; default 400,000, which
+    /// keeps the memory for each subscriber under 64 MiB.
     pub fn subscriptions_max(mut self, subscriptions_max: usize) -> Self {
         self.options.subscriptions_max = subscriptions_max;
         self
