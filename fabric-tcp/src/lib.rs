@@ -32,6 +32,7 @@ mod greeting;
 mod limits;
 mod linger;
 mod options;
+mod read_once;
 mod reader;
 mod recvs;
 mod region;

@@ -6,15 +6,16 @@
 //! message costs one system call, and of several small messages in one read only those behind the
 //! first are copied, once.
 
-use std::io::{self, ErrorKind as IoKind, IoSliceMut, Read};
+use std::io::{self, ErrorKind as IoKind, Read};
 
 use fabric_core::{Error, ErrorKind, Event, OpId, Slot};
 
 use crate::endpoint::{Context, End, Farewell};
 use crate::frame::{Frame, HEAD_BYTES_MAX, HEADER_BYTES, Reason, head_bytes};
-use crate::limits::{READ_AHEAD_BYTES, READ_BYTES_PER_POLL};
+use crate::limits::READ_BYTES_PER_POLL;
+use crate::read_once::ReadOnce;
 use crate::recvs::{Posted, Recvs};
-use crate::region::RegionId;
+use crate::region::{RegionId, Regions};
 use crate::remote;
 use crate::status;
 
@@ -66,9 +67,9 @@ pub(crate) struct Turn {
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) state: State,
-    head: [u8; HEAD_BYTES_MAX],
-    head_got: usize,
-    head_need: usize,
+    pub(crate) head: [u8; HEAD_BYTES_MAX],
+    pub(crate) head_got: usize,
+    pub(crate) head_need: usize,
     /// Bytes read ahead that no slot could take. Bounded by one read ahead.
     spill: Vec<u8>,
     spill_at: usize,
@@ -136,70 +137,7 @@ impl Reader {
     }
 }
 
-/// How one read went.
-struct ReadOnce {
-    got: usize,
-    wanted: usize,
-    /// Length of the first piece, which is what the state expects.
-    first: usize,
-    /// The header behind it.
-    next: [u8; HEADER_BYTES],
-    next_len: usize,
-    /// Whether what follows went into a posted slot or else into scratch memory.
-    ahead_in_slot: bool,
-}
-
 impl Reader {
-    /// One vectored read. Nothing is interpreted yet.
-    fn read_once(&mut self, from: &mut impl Read, cx: &mut Context<'_>) -> io::Result<ReadOnce> {
-        let ahead_max = self.ahead_max(cx);
-        let shared = &mut *cx.shared;
-        let mut next = [0; HEADER_BYTES];
-        let mut read =
-            ReadOnce { got: 0, wanted: 0, first: 0, next, next_len: 0, ahead_in_slot: false };
-        let (got, wanted, first) = match &mut self.state {
-            State::Head => {
-                let head = &mut self.head[self.head_got..self.head_need];
-                let (ahead, in_slot) = ahead(&mut shared.recvs, &mut shared.scratch, ahead_max);
-                read.ahead_in_slot = in_slot;
-                read_pieces(from, [head, &mut [], ahead])?
-            }
-            State::Message { slot, len, got, .. } => {
-                let rest = &mut slot.buffer_mut()[*got..*len];
-                let (ahead, in_slot) = ahead(&mut shared.recvs, &mut shared.scratch, ahead_max);
-                (read.ahead_in_slot, read.next_len) = (in_slot, HEADER_BYTES);
-                read_pieces(from, [rest, &mut next, ahead])?
-            }
-            State::Data { op, left } => match cx.requests.landing(*op, *left) {
-                Some(rest) => {
-                    read.next_len = HEADER_BYTES;
-                    read_pieces(from, [rest, &mut next, &mut []])?
-                }
-                None => {
-                    read_pieces(from, [unwanted(&mut shared.scratch, *left), &mut [], &mut []])?
-                }
-            },
-            State::Write(landing) => match landing.place(&mut shared.regions) {
-                Some(rest) => {
-                    read.next_len = HEADER_BYTES;
-                    read_pieces(from, [rest, &mut next, &mut []])?
-                }
-                None => {
-                    let left = landing.left;
-                    read_pieces(from, [unwanted(&mut shared.scratch, left), &mut [], &mut []])?
-                }
-            },
-            State::Starved(_) => (0, 1, 0),
-        };
-        Ok(ReadOnce { got, wanted, first, next, ..read })
-    }
-
-    /// How much may be read ahead. Little where a large chunk is expected, which is better read
-    /// straight into its place.
-    fn ahead_max(&self, cx: &Context<'_>) -> usize {
-        if cx.requests.expects_data() { READ_AHEAD_BYTES } else { cx.shared.message_bytes_max }
-    }
-
     fn on_read(&mut self, read: &ReadOnce, cx: &mut Context<'_>) -> Result<(), End> {
         if read.got == 0 {
             return Err(ended(self.is_at_boundary(), cx));
@@ -208,11 +146,13 @@ impl Reader {
         self.landed(first, cx)?;
         let next = (read.got - first).min(read.next_len);
         self.feed(&read.next[..next], cx)?;
-        match read.got - first - next {
-            0 => Ok(()),
-            ahead if read.ahead_in_slot => self.on_ahead_in_slot(ahead, cx),
-            ahead => self.on_ahead_in_scratch(ahead, cx),
+        let ahead = (read.got - first - next).min(read.ahead);
+        match ahead {
+            0 => return Ok(()),
+            _ if read.ahead_in_slot => self.on_ahead_in_slot(ahead, cx)?,
+            _ => self.on_ahead_in_scratch(ahead, cx)?,
         }
+        self.feed(&read.over[..read.got - first - next - ahead], cx)
     }
 
     /// `len` bytes were read into the next posted slot. If they are a message, they stay there.
@@ -422,32 +362,9 @@ impl Reader {
 
 impl Landing {
     /// Where the rest of the chunk belongs; nowhere if the exposure ended meanwhile.
-    fn place<'a>(&self, regions: &'a mut crate::region::Regions) -> Option<&'a mut [u8]> {
+    pub(crate) fn place<'a>(&self, regions: &'a mut Regions) -> Option<&'a mut [u8]> {
         regions.bytes_mut(self.region)?.get_mut(self.offset..self.offset + self.left)
     }
-}
-
-/// Memory to read ahead into: the next posted slot, or a little scratch memory.
-fn ahead<'a>(recvs: &'a mut Recvs, scratch: &'a mut [u8], len_max: usize) -> (&'a mut [u8], bool) {
-    match recvs.next_buffer() {
-        Some(slot) => {
-            let len = slot.len().min(len_max);
-            (&mut slot[..len], true)
-        }
-        None => (unwanted(scratch, READ_AHEAD_BYTES), false),
-    }
-}
-
-fn unwanted(scratch: &mut [u8], len: usize) -> &mut [u8] {
-    let len = scratch.len().min(len);
-    &mut scratch[..len]
-}
-
-/// Reads into three pieces; gives bytes read, bytes wanted, and the length of the first piece.
-fn read_pieces(from: &mut impl Read, pieces: [&mut [u8]; 3]) -> io::Result<(usize, usize, usize)> {
-    let (first, wanted) = (pieces[0].len(), pieces.iter().map(|piece| piece.len()).sum());
-    let got = from.read_vectored(&mut pieces.map(IoSliceMut::new))?;
-    Ok((got, wanted, first))
 }
 
 fn deliver(cx: &mut Context<'_>, posted: Posted, imm: Option<u32>) {
