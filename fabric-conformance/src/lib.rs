@@ -1,12 +1,35 @@
 //! One suite of behaviours that every fabric provider must show.
 //!
 //! Each case is a sentence of the contract's documentation in `fabric-core`, checked on real
-//! domains. A provider describes itself with a [`Harness`] and gets a test per case:
+//! domains. A provider describes itself with a [`Harness`] and runs all cases with [`run_all`], or
+//! gets a test for each from [`conformance_tests!`]:
 //!
-//! ```ignore
-//! struct Mine;
-//! impl fabric_conformance::Harness for Mine { /* … */ }
-//! fabric_conformance::conformance_tests!(Mine);
+//! ```
+//! use fabric_conformance::{Harness, run_all};
+//! use fabric_core::{Addr, Domain, DynFabric};
+//!
+//! struct Mine(Box<dyn DynFabric>);
+//!
+//! impl Harness for Mine {
+//!     type Domain = Box<dyn Domain>;
+//!
+//!     fn name(&self) -> &str {
+//!         "mine"
+//!     }
+//!     fn domain(&self) -> Self::Domain {
+//!         self.0.open_boxed().expect("a device to test on")
+//!     }
+//!     fn listen_addr(&self) -> Addr {
+//!         Addr::new("mine", "127.0.0.1", Some(0))
+//!     }
+//!     fn unreachable_addr(&self) -> Addr {
+//!         Addr::new("mine", "127.0.0.1", Some(1))
+//!     }
+//! }
+//!
+//! fn check(fabric: Box<dyn DynFabric>) {
+//!     run_all(&Mine(fabric));
+//! }
 //! ```
 //!
 //! A case is skipped only when the domain's `Caps` do not offer what it needs or the harness names

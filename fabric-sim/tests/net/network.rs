@@ -1,10 +1,8 @@
 //! What can be done to a simulated network, and that it repeats itself.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Side, join, send, two, until};
+use crate::common::{Side, join, send, two, until};
 use fabric_core::{Addr, Armed, Domain, ErrorKind, Event};
 use fabric_sim::{Faults, Limits, SimDomain, SimNet, SimOptions};
 
