@@ -1,6 +1,7 @@
 //! What the rules' tests share: fabrics to run over, patience, and a peer that can misbehave.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use fabric_core::{Addr, Domain, DynFabric, EpId, Event, Pool};
@@ -61,13 +62,24 @@ impl Net {
         if self.sim.is_some() { "sim://host:0" } else { "tcp://127.0.0.1:0" }
     }
 
-    /// An address where nobody listens, and that can be bound later.
+    /// An address where nobody listens, and that can be bound later: nothing else uses its host.
     pub(crate) fn nobody(&self) -> String {
         let mut domain = self.domain();
-        let addr: Addr = self.any().parse().unwrap();
+        let addr: Addr = self.own_host().parse().unwrap();
         let listener = domain.listen(&addr).unwrap();
         domain.unlisten(listener.id).unwrap();
         listener.addr.to_string()
+    }
+
+    /// A free port at a host that no other test listens at.
+    fn own_host(&self) -> String {
+        static HOSTS: AtomicU16 = AtomicU16::new(1);
+        let [high, low] = HOSTS.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let process = std::process::id() % 250 + 2;
+        match &self.sim {
+            Some(_) => format!("sim://host-{high}-{low}:0"),
+            None => format!("tcp://127.{process}.{high}.{low}:0"),
+        }
     }
 
     /// A bare domain of the fabric.
@@ -93,6 +105,8 @@ pub(crate) struct Raw {
     domain: Box<dyn Domain>,
     pool: Pool,
     ep: Option<EpId>,
+    /// Connections that came in and were not looked at yet.
+    waiting: VecDeque<EpId>,
     frames: VecDeque<Vec<u8>>,
     closed: Option<String>,
 }
@@ -104,7 +118,8 @@ impl Raw {
         for _ in 0..16 {
             domain.post_recv(pool.take().unwrap()).unwrap();
         }
-        Self { domain, pool, ep: None, frames: VecDeque::new(), closed: None }
+        let (waiting, frames) = (VecDeque::new(), VecDeque::new());
+        Self { domain, pool, ep: None, waiting, frames, closed: None }
     }
 
     /// Connects to `addr` and says nothing.
@@ -117,9 +132,13 @@ impl Raw {
 
     /// Connects and greets as a socket of `kind`, up to the peer's greeting.
     pub(crate) fn greet(net: &Net, addr: &str, kind: SocketType) -> Self {
+        Self::greet_with(net, addr, hello(kind))
+    }
+
+    /// Connects and greets with `hello`, up to the peer's greeting.
+    pub(crate) fn greet_with(net: &Net, addr: &str, hello: Hello<'_>) -> Self {
         let mut raw = Self::connect(net, addr);
-        raw.send(&[Frame::Hello(hello(kind))]);
-        raw.expect("a greeting", |frame| matches!(frame, Frame::Hello(_)));
+        raw.exchange_hello(hello);
         raw
     }
 
@@ -133,10 +152,25 @@ impl Raw {
 
     /// Waits for the next connection and greets it as a socket of `kind`.
     pub(crate) fn accept(&mut self, kind: SocketType) {
-        self.ep = None;
+        self.accept_silently();
+        self.exchange_hello(hello(kind));
+    }
+
+    /// Waits for the next connection and says nothing.
+    pub(crate) fn accept_silently(&mut self) {
+        self.until("accepted", |raw| !raw.waiting.is_empty());
+        self.ep = self.waiting.pop_front();
         self.closed = None;
-        self.until("accepted", |raw| raw.ep.is_some());
-        self.send(&[Frame::Hello(hello(kind))]);
+    }
+
+    /// Whether somebody connected who was not accepted yet.
+    pub(crate) fn has_visitor(&mut self) -> bool {
+        self.pump();
+        !self.waiting.is_empty()
+    }
+
+    fn exchange_hello(&mut self, hello: Hello<'_>) {
+        self.send(&[Frame::Hello(hello)]);
         self.expect("a greeting", |frame| matches!(frame, Frame::Hello(_)));
     }
 
@@ -190,9 +224,10 @@ impl Raw {
 
     /// Closes the connection without goodbye.
     pub(crate) fn vanish(&mut self) {
-        if let Some(ep) = self.ep.take() {
+        if let Some(ep) = self.ep {
             self.domain.close(ep);
-            self.pump();
+            self.until("closed here", |raw| raw.closed.is_some());
+            self.ep = None;
         }
     }
 
@@ -216,7 +251,8 @@ impl Raw {
 
     fn on_event(&mut self, event: Event) {
         match event {
-            Event::Connected { ep, .. } | Event::Accepted { ep, .. } => self.ep = Some(ep),
+            Event::Connected { ep, .. } => self.ep = Some(ep),
+            Event::Accepted { ep, .. } => self.waiting.push_back(ep),
             Event::Received { mut slot, .. } => {
                 for frame in Frames::new(slot.filled()) {
                     let encoded = frame.unwrap().encode();
@@ -225,7 +261,9 @@ impl Raw {
                 slot.set_len(0);
                 self.domain.post_recv(slot).unwrap();
             }
-            Event::Closed { why, .. } => self.closed = Some(why.to_string()),
+            Event::Closed { ep, why } if self.ep.is_none_or(|own| own == ep) => {
+                self.closed = Some(why.to_string());
+            }
             _ => {}
         }
     }
