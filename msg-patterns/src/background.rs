@@ -105,6 +105,8 @@ pub(crate) trait Driven: Send + Sync {
 pub(crate) struct Background {
     waker: Waker,
     asleep: AtomicBool,
+    /// Something came up since the thread last looked.
+    nudged: AtomicBool,
     stopping: AtomicBool,
     added: Mutex<Vec<Weak<dyn Driven>>>,
 }
@@ -119,6 +121,7 @@ impl Background {
         let background = Arc::new(Self {
             waker: Waker::new(poll.registry(), WAKE).map_err(failed)?,
             asleep: AtomicBool::new(false),
+            nudged: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             added: Mutex::new(Vec::new()),
         });
@@ -143,8 +146,9 @@ impl Background {
         self.nudge();
     }
 
-    /// Wakes the thread if it sleeps.
+    /// Makes the thread look at all sockets soon.
     pub(crate) fn nudge(&self) {
+        self.nudged.store(true, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst) {
             // Cannot fail but for a full counter, and then a wake-up is already due.
             drop(self.waker.wake());
@@ -252,19 +256,8 @@ impl Worker {
 
     /// Whether something came up between looking and falling asleep.
     fn has_news(&self) -> bool {
-        let stopping = self.background.stopping.load(Ordering::SeqCst);
-        let added = !self.background.added.lock().is_empty();
-        stopping
-            || added
-            || self.sockets.iter().any(|(_, socket)| {
-                let flags = |driven: Arc<dyn Driven>| {
-                    let flags = driven.flags();
-                    let roused = matches!(socket.care, Care::Unattended)
-                        && !flags.unattended.load(Ordering::SeqCst);
-                    flags.deferred.load(Ordering::SeqCst) || roused
-                };
-                socket.driven.upgrade().is_none_or(flags)
-            })
+        self.background.nudged.swap(false, Ordering::SeqCst)
+            || self.sockets.iter().any(|(_, socket)| socket.driven.strong_count() == 0)
     }
 
     fn poll(&mut self, events: &mut Events, timeout: Option<Duration>) {

@@ -125,22 +125,20 @@ impl<R: Role> Shared<R> {
 
     fn after_send(&self, state: &mut Guard<'_, R>) {
         self.flags.count_activity();
-        if !state.core.net.has_unflushed() {
-            return;
-        }
         let now = Instant::now();
         let full = state.core.net.has_posted();
         if full || now.duration_since(state.last_flush) >= FLUSH_INTERVAL {
             state.last_flush = now;
             self.flush(state);
-        } else {
+        } else if state.core.net.has_unflushed() {
             self.flags.defer(&self.background);
         }
     }
 
     fn flush(&self, state: &mut Guard<'_, R>) {
         state.flushes += 1;
-        if state.flushes >= FLUSHES_PER_TURN {
+        // With nothing to flush, messages are waiting for credit that may have come.
+        if state.flushes >= FLUSHES_PER_TURN || !state.core.net.has_unflushed() {
             state.flushes = 0;
             state.core.turn();
             self.tell_sleepers(state);

@@ -18,7 +18,9 @@ const COPY_BYTES_MAX: usize = 4096;
 /// Slots that are never lent to the application.
 pub(crate) const RESERVED_SLOTS: usize = 64;
 /// Most parts of a message: empty parts cost memory too.
-const PARTS_MAX: usize = 65_536;
+const PARTS_MAX: usize = 16_384;
+/// Smallest part that may be offered: smaller ones would cost more to note than to send.
+pub(crate) const OFFER_BYTES_MIN: u64 = 4096;
 /// Memory set aside for a fragmented part before its bytes arrive.
 const FRAGMENT_RESERVE_BYTES_MAX: usize = 1 << 20;
 
@@ -250,6 +252,9 @@ impl Net {
     }
 
     fn on_offer(&mut self, peer: PeerId, id: u64, len: u64, key: [u8; 32]) -> Result<(), Fault> {
+        if len < OFFER_BYTES_MIN {
+            return Err(Fault::Protocol);
+        }
         let message = self.arriving(peer, len)?;
         let (seq, part) = (message.seq, message.parts.len());
         message.parts.push(Bytes::new());

@@ -283,6 +283,9 @@ impl Net {
     pub(crate) fn goodbye_if_drained(&mut self, peer: PeerId) {
         let entry = self.peer_mut(peer);
         let drained = entry.queue.is_empty() && entry.offers.is_empty();
+        if drained && entry.link.is_none() {
+            return self.close_ep(peer);
+        }
         if let Some(link) = entry.link.as_mut().filter(|_| drained) {
             link.close();
         }

@@ -13,6 +13,7 @@ use msg_proto::wire::{self, Frame, HEAD_BYTES};
 use smallvec::SmallVec;
 
 use super::Net;
+use super::inbound::OFFER_BYTES_MIN;
 use super::peer::{Head, Outgoing, Peer};
 use crate::monitor::PeerId;
 use crate::options::Options;
@@ -248,7 +249,10 @@ impl Net {
         let entry = self.peer(peer);
         let reads = entry.info.is_some_and(|info| info.abilities & wire::abilities::READS != 0);
         let rma = self.ports[entry.port].domain.caps().rma;
-        reads && rma.is_some_and(|rma| part.len() >= rma.rendezvous_bytes_min.max(1))
+        reads
+            && rma.is_some_and(|rma| {
+                part.len() >= rma.rendezvous_bytes_min.max(OFFER_BYTES_MIN as usize)
+            })
     }
 
     /// Exposes a part and tells the peer where to read it.

@@ -95,29 +95,19 @@ impl<R: Role> Handle<R> {
         deadline: Option<Instant>,
         mut attempt: impl FnMut(&mut Core<R>, Message) -> Result<T, (Message, Room)>,
     ) -> Result<T, SendError> {
-        let mut unsent = Some(self.checked(message)?);
-        let mut last_room = Room::Full;
-        let mut try_once = |core: &mut Core<R>| {
-            let message = unsent.take()?;
-            match attempt(core, message) {
-                Ok(value) => Some(Ok(value)),
-                Err((message, Room::TooLong)) => Some(Err(too_long_for_peer(message))),
-                Err((message, room)) => {
-                    last_room = room;
-                    unsent = Some(message);
-                    None
+        let mut unsent = Unsent::new(self.checked(message)?);
+        let stop = match self.shared.send(|core| unsent.attempt(core, &mut attempt)) {
+            Some(Some(done)) => return done,
+            None => Stop::Terminated,
+            Some(None) => {
+                match self.shared.drive(deadline, |core| unsent.attempt(core, &mut attempt)) {
+                    Ok(done) => return done,
+                    Err(stop) => stop,
                 }
             }
         };
-        let stop = match self.shared.send(&mut try_once) {
-            Some(Some(done)) => return done,
-            None => Stop::Terminated,
-            Some(None) => match self.shared.drive(deadline, try_once) {
-                Ok(done) => return done,
-                Err(stop) => stop,
-            },
-        };
-        Err(SendError::new(unsent.unwrap_or_else(|| Message::from("")), stopped(stop, last_room)))
+        let error = stopped(stop, unsent.room);
+        Err(unsent.refused(error))
     }
 
     /// Sends with `attempt` if there is room now.
@@ -126,27 +116,23 @@ impl<R: Role> Handle<R> {
         message: Message,
         mut attempt: impl FnMut(&mut Core<R>, Message) -> Result<T, (Message, Room)>,
     ) -> Result<T, SendError> {
-        let mut unsent = Some(self.checked(message)?);
+        let mut unsent = Unsent::new(self.checked(message)?);
         // The second attempt sees what has arrived meanwhile, such as credit.
         for turn in [false, true] {
-            let Some(message) = unsent.take() else { break };
             let done = self.shared.send(|core| {
                 if turn {
                     core.turn();
                 }
-                attempt(core, message)
+                unsent.attempt(core, &mut attempt)
             });
             match done {
-                None => return Err(SendError::new(Message::from(""), Error::terminated())),
-                Some(Ok(value)) => return Ok(value),
-                Some(Err((message, Room::TooLong))) => return Err(too_long_for_peer(message)),
-                Some(Err((message, room))) if turn => {
-                    return Err(SendError::new(message, no_room(room)));
-                }
-                Some(Err((message, _))) => unsent = Some(message),
+                Some(Some(done)) => return done,
+                Some(None) => {}
+                None => return Err(unsent.refused(Error::terminated())),
             }
         }
-        Err(SendError::new(Message::from(""), Error::terminated()))
+        let error = no_room(unsent.room);
+        Err(unsent.refused(error))
     }
 
     fn checked(&self, message: Message) -> Result<Message, SendError> {
@@ -185,6 +171,39 @@ impl<R: Role> Handle<R> {
             })
         });
         found.ok_or_else(Error::terminated)?.ok_or_else(Error::would_block)
+    }
+}
+
+/// A message that is tried to be sent, and why it was not yet.
+struct Unsent {
+    message: Option<Message>,
+    room: Room,
+}
+
+impl Unsent {
+    fn new(message: Message) -> Self {
+        Self { message: Some(message), room: Room::Full }
+    }
+
+    /// The outcome, or nothing if it is to be tried again.
+    fn attempt<R, T>(
+        &mut self,
+        core: &mut Core<R>,
+        attempt: &mut impl FnMut(&mut Core<R>, Message) -> Result<T, (Message, Room)>,
+    ) -> Option<Result<T, SendError>> {
+        match attempt(core, self.message.take()?) {
+            Ok(value) => Some(Ok(value)),
+            Err((message, Room::TooLong)) => Some(Err(too_long_for_peer(message))),
+            Err((message, room)) => {
+                *self = Self { message: Some(message), room };
+                None
+            }
+        }
+    }
+
+    fn refused(self, error: Error) -> SendError {
+        // Invariant: an attempt that takes the message either ends the call or gives it back.
+        SendError::new(self.message.unwrap_or_else(|| Message::from("")), error)
     }
 }
 

@@ -106,6 +106,20 @@ impl Rep {
     }
 }
 
+impl Drop for Rep {
+    /// The request that this handle received last will not be answered.
+    fn drop(&mut self) {
+        if let Some(ticket) = self.current.get_mut().take() {
+            abandon(&self.handle, ticket);
+        }
+    }
+}
+
+fn abandon(handle: &Handle<Replier>, ticket: Ticket) {
+    // Terminated already: there is nothing to abandon.
+    drop(handle.shared.command(|core| core.role.abandon(ticket)));
+}
+
 /// A request that waits for its reply. Dropping it unanswered leaves the asker to its time limit.
 pub struct Request {
     message: Message,
@@ -134,9 +148,7 @@ impl Request {
 impl Drop for Request {
     fn drop(&mut self) {
         if !self.answered {
-            let ticket = self.ticket;
-            // Terminated already: there is nothing to abandon.
-            drop(self.handle.shared.command(|core| core.role.abandon(ticket)));
+            abandon(&self.handle, self.ticket);
         }
     }
 }

@@ -213,6 +213,15 @@ impl Req {
     }
 }
 
+impl Drop for Req {
+    /// Nobody will receive the reply any more.
+    fn drop(&mut self) {
+        if let Some(id) = self.current.get_mut().take() {
+            self.cancel(id);
+        }
+    }
+}
+
 fn nothing_sent() -> Error {
     Error::new(ErrorKind::State, "no request is under way: send one first")
 }
