@@ -163,8 +163,8 @@ impl Net {
     /// The received bytes, and the slot back at work as soon as possible.
     fn share_or_copy(&mut self, port: usize, slot: Slot) -> Bytes {
         self.ports[port].posted -= 1;
-        let spare = self.pool.as_ref().is_some_and(|pool| pool.free() > RESERVED_SLOTS);
-        if slot.len() > COPY_BYTES_MAX && spare {
+        self.pool_short = self.pool.as_ref().is_some_and(|pool| pool.free() <= RESERVED_SLOTS);
+        if slot.len() > COPY_BYTES_MAX && !self.pool_short {
             return slot.freeze();
         }
         let bytes = Bytes::copy_from_slice(slot.filled());
@@ -292,8 +292,7 @@ impl Net {
 
     /// When the pool runs short, a message that the application may keep is copied out of its slot.
     fn unpin(&self, mut message: Incoming) -> Incoming {
-        let short = self.pool.as_ref().is_some_and(|pool| pool.free() <= RESERVED_SLOTS);
-        if short && message.size <= COPY_BYTES_MAX as u64 {
+        if self.pool_short && message.size <= COPY_BYTES_MAX as u64 {
             let copies: SmallVec<[Bytes; 1]> =
                 message.parts.iter().map(|part| Bytes::copy_from_slice(part)).collect();
             message.parts = copies;

@@ -65,6 +65,8 @@ pub(crate) struct Net {
     backends: Backends,
     start: Instant,
     pool: Option<Pool>,
+    /// The application holds so many slots that received messages are copied out of theirs.
+    pool_short: bool,
     batch_bytes_max: usize,
     batches: Slab<Batch>,
     connectors: Slab<Connector>,
@@ -101,6 +103,7 @@ impl Net {
             backends,
             start: Instant::now(),
             pool: None,
+            pool_short: false,
             batch_bytes_max: 0,
             batches: Slab::new(),
             connectors: Slab::new(),
@@ -243,9 +246,9 @@ impl<R: Role> Core<R> {
     fn on_event(&mut self, port: usize, event: Event) {
         match event {
             Event::Received { ep, slot, .. } => self.on_slot(port, ep, slot),
-            Event::Sent { ep, buf, .. } => {
+            Event::Sent { ep, buf, result, .. } => {
                 drop(buf);
-                self.on_sent(port, ep);
+                self.on_sent(port, ep, result.is_ok());
             }
             Event::RmaDone { ep, op, returned, result } => {
                 self.on_read(port, ep, op, returned, result);
@@ -258,8 +261,11 @@ impl<R: Role> Core<R> {
         }
     }
 
-    fn on_sent(&mut self, port: usize, ep: EpId) {
+    fn on_sent(&mut self, port: usize, ep: EpId, left: bool) {
         let Some(&peer) = self.net.ports[port].by_ep.get(&ep) else { return };
+        if !left {
+            return self.net.on_broken(peer);
+        }
         let entry = self.net.peer_mut(peer);
         entry.in_flight = entry.in_flight.saturating_sub(1);
         self.net.post_waiting(peer);

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use fabric_core::{Access, Exposure, SendBuf, Slot};
+use msg_proto::link::LinkState;
 use msg_proto::wire::{self, Frame, HEAD_BYTES};
 use smallvec::SmallVec;
 
@@ -75,16 +76,27 @@ impl Net {
 
     /// Whether a message could be encoded for `peer` without waiting.
     fn leaves_now(&self, peer: &Peer, size: u64) -> bool {
-        let has_credit = peer.link.as_ref().is_some_and(|link| link.has_room(size));
-        has_credit && peer.in_flight < IN_FLIGHT_MAX
+        peer.link.as_ref().is_some_and(|link| link.has_room(size)) && takes_batches(peer)
     }
 
     /// Takes a message for one peer: encodes it at once or queues it. Call `room` before.
     pub(crate) fn give(&mut self, peer: PeerId, outgoing: Outgoing) {
+        if self.leaves_first(peer, &outgoing) && self.encode_small(&[peer], &outgoing) {
+            return;
+        }
         let entry = self.peer_mut(peer);
         entry.queue_bytes += outgoing.size;
         entry.queue.push_back(outgoing);
         self.pump(peer);
+    }
+
+    /// Whether a small message could be encoded for `peer` with nothing to go before it.
+    fn leaves_first(&self, peer: PeerId, outgoing: &Outgoing) -> bool {
+        let entry = self.peer(peer);
+        entry.queue.is_empty()
+            && entry.dropped_untold == 0
+            && self.is_small(outgoing)
+            && self.leaves_now(entry, outgoing.size)
     }
 
     /// Takes a message for several peers, all with room: those that it can leave for at once share
@@ -99,11 +111,7 @@ impl Net {
         let mut now = std::mem::take(&mut self.scratch_peers);
         now.clear();
         for &peer in peers {
-            let entry = self.peer(peer);
-            let at_once = entry.queue.is_empty()
-                && entry.dropped_untold == 0
-                && self.leaves_now(entry, outgoing.size);
-            if at_once {
+            if self.leaves_first(peer, outgoing) {
                 now.push(peer);
             } else {
                 self.give(peer, outgoing.clone());
@@ -192,7 +200,7 @@ impl Net {
             self.count_sent(peer, outgoing.size);
         }
         while outgoing.parts_done < outgoing.message.parts().len() {
-            if self.peer(peer).in_flight >= IN_FLIGHT_MAX || !self.encode_part(peer, outgoing) {
+            if !takes_batches(self.peer(peer)) || !self.encode_part(peer, outgoing) {
                 return false;
             }
         }
@@ -383,9 +391,15 @@ impl Net {
                     self.peer_mut(peer).unposted.push_front(refused.buf);
                     return;
                 }
-                // The endpoint has closed; its event comes.
-                Err(_) => {}
+                Err(_) => return self.on_broken(peer),
             }
+        }
+    }
+
+    /// The endpoint of `peer` has closed and its event is on the way: what is queued stays queued.
+    pub(crate) fn on_broken(&mut self, peer: PeerId) {
+        if let Some(link) = &mut self.peer_mut(peer).link {
+            link.on_gone();
         }
     }
 
@@ -417,6 +431,12 @@ impl Net {
     pub(crate) fn has_unflushed(&self) -> bool {
         !self.batches.is_empty() || self.posted_since_flush
     }
+}
+
+/// Whether another batch of the peer may go to the fabric.
+fn takes_batches(peer: &Peer) -> bool {
+    let alive = peer.link.as_ref().is_some_and(|link| link.state() != LinkState::Down);
+    alive && peer.in_flight < IN_FLIGHT_MAX
 }
 
 fn head_frame(head: &Head) -> Option<Frame<'_>> {
