@@ -102,6 +102,8 @@ macro_rules! __with_cases {
                 wait_returns_after_its_timeout
                 wait_ends_when_a_message_arrives
                 wait_ends_when_a_peer_connects
+                wait_ends_when_the_peer_closes
+                wait_ends_when_a_connection_is_refused
                 wait_does_not_sleep_on_events_left_over
                 the_waker_ends_wait
                 a_wake_before_wait_counts
@@ -140,12 +142,14 @@ macro_rules! __with_cases {
                 a_refused_access_closes_the_endpoint
                 revoke_gives_the_memory_back_as_it_was
                 revoke_works_after_the_endpoint_closed
+                revoke_stops_a_write_under_way
                 revoking_twice_is_misuse
                 load_and_store_reach_exposed_memory
                 load_and_store_beyond_it_are_misuse
                 exposing_wrongly_is_misuse
                 posting_to_an_unknown_endpoint_is_misuse
                 a_read_larger_than_its_slot_is_misuse
+                a_write_over_the_limit_is_misuse
                 remote_operations_count_against_the_depth
                 closing_returns_every_remote_operation
                 the_peers_closing_returns_every_remote_operation

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use fabric_core::Domain;
+use fabric_core::{Domain, ErrorKind};
 
 use crate::Harness;
 use crate::node::{Node, settle, until};
-use crate::pair::{Pair, listen};
+use crate::pair::{Pair, check_error, listen};
 use crate::wake::{arm_until_idle, becomes_readable, watched, watched_with, would_wake};
 
 /// Waits without limit on another thread, again and again, until `ready` has something. Gives
@@ -66,6 +66,27 @@ pub(crate) fn wait_ends_when_a_peer_connects<H: Harness>(harness: &H) {
         // Some fabrics shake hands, for which both sides must poll.
         until(naps_max, "the connection stands", [&mut client], |[node]| node.connected());
     });
+}
+
+pub(crate) fn wait_ends_when_the_peer_closes<H: Harness>(harness: &H) {
+    let mut pair = Pair::new(harness);
+    pair.settle();
+    let Pair { server, mut client, at_client, polls_max, .. } = pair;
+    let end = |server: &mut Node<H::Domain>| server.closed();
+    let _server = sleep_until(polls_max, "the peer's close ends wait", server, end, || {
+        client.nap();
+        client.domain.close(at_client);
+        settle([&mut client]);
+    });
+}
+
+pub(crate) fn wait_ends_when_a_connection_is_refused<H: Harness>(harness: &H) {
+    let mut node = Node::new(harness.domain());
+    node.domain.connect(&harness.unreachable_addr()).expect("a connection can be started");
+    let end = |node: &mut Node<H::Domain>| node.closed();
+    let naps_max = harness.polls_max();
+    let ((_, why), _) = sleep_until(naps_max, "the refusal ends wait", node, end, || {});
+    check_error(&why, ErrorKind::Refused);
 }
 
 pub(crate) fn wait_does_not_sleep_on_events_left_over<H: Harness>(harness: &H) {

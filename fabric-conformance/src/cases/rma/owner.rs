@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use fabric_core::{Access, Domain, EpId, ErrorKind, Exposure, RemoteKey, Slot};
 
-use super::{NO_EP, bytes_of, check_written, expose, memory, read, rma, write};
+use super::{NO_EP, bytes_of, check_written, expose, memory, post_write, read, rma, write};
 use crate::Harness;
 use crate::node::{Node, SLOTS};
 use crate::pair::{Pair, check_error, pattern};
@@ -38,6 +38,28 @@ pub(crate) fn revoke_works_after_the_endpoint_closed<H: Harness>(harness: &H) {
     pair.server_closed();
     let slot = slot_of(rma(&mut pair.server).revoke(&key).expect("it is still exposed"));
     assert_eq!(slot.filled(), pattern(1, 100));
+}
+
+pub(crate) fn revoke_stops_a_write_under_way<H: Harness>(harness: &H) {
+    const LEN: usize = 4 << 20;
+    for turns in 0..6 {
+        let mut pair = Pair::new(harness);
+        let key = expose(&mut pair, memory(1, LEN), Access::WRITE);
+        let bytes = vec![0xee; LEN.min(pair.client.domain.caps().rma.map_or(0, |r| r.bytes_max))];
+        post_write(&mut pair, key, 0, &bytes);
+        for _ in 0..turns {
+            pair.client.turn();
+            pair.server.turn();
+        }
+        let slot = slot_of(rma(&mut pair.server).revoke(&key).expect("it is exposed"));
+        let then = slot.filled().to_vec();
+        let done = pair.done_by_client();
+        if let Err(error) = &done.result {
+            check_error(error, ErrorKind::Access);
+        }
+        pair.settle();
+        assert!(slot.filled() == then, "the memory was written after revoke");
+    }
 }
 
 pub(crate) fn revoking_twice_is_misuse<H: Harness>(harness: &H) {

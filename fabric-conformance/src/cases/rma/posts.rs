@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use fabric_core::{Access, Domain, EpId, ErrorKind, Event, OpId, RemoteKey, Slot};
+use fabric_core::{
+    Access, Domain, EpId, ErrorKind, Event, OpId, RemoteKey, Segment, SendBuf, Slot,
+};
 
 use super::{NO_EP, expose, memory, post_read, post_write, rma};
 use crate::Harness;
@@ -35,6 +37,27 @@ pub(crate) fn a_read_larger_than_its_slot_is_misuse<H: Harness>(harness: &H) {
     check_error(&rejected.error, ErrorKind::Misuse);
     assert_eq!(rejected.buf.filled(), pattern(2, 50), "the slot comes back untouched");
     pair.check_alive();
+}
+
+pub(crate) fn a_write_over_the_limit_is_misuse<H: Harness>(harness: &H) {
+    let mut pair = Pair::new(harness);
+    let max = pair.client.domain.caps().rma.map_or(0, |rma| rma.bytes_max);
+    let key = expose(&mut pair, memory(1, 100), Access::WRITE);
+    let (buf, len) = longer_than(max);
+    let posted = rma(&mut pair.client).post_write(pair.at_client, key, 0, buf);
+    let rejected = posted.expect_err("it is over the limit");
+    check_error(&rejected.error, ErrorKind::Misuse);
+    assert_eq!(rejected.buf.len(), len, "the buffer comes back untouched");
+    pair.check_alive();
+}
+
+/// More than `max` bytes, most of them the same memory again.
+fn longer_than(max: usize) -> (SendBuf, usize) {
+    let piece = Bytes::from(vec![0; max.clamp(1, 64 << 20)]);
+    let count = max / piece.len() + 1;
+    let mut buf = SendBuf::new();
+    (0..count).for_each(|_| buf.push(Segment::Bytes(piece.clone())));
+    (buf, count * piece.len())
 }
 
 pub(crate) fn remote_operations_count_against_the_depth<H: Harness>(harness: &H) {
