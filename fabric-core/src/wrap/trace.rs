@@ -1,5 +1,14 @@
 //! A domain that tells what passes through it.
 
+/// One `tracing` event of a call in the domain that `$self` wraps.
+macro_rules! tell {
+    ($level:ident, $self:ident, $name:literal, $($fields:tt)*) => {
+        tracing::$level!(
+            name: $name, target: "fabric::call", domain = %$self.label, $($fields)*
+        )
+    };
+}
+
 mod events;
 mod remote;
 
@@ -7,7 +16,6 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use fabric_mem::{Pool, Slot};
-use tracing::{debug, trace, warn};
 
 use crate::{
     Addr, Armed, Atomics, Caps, Domain, EpId, Error, Event, Listener, ListenerId, Multicast, OpId,
@@ -62,28 +70,28 @@ impl<D: Domain> Domain for Trace<D> {
     fn register(&mut self, pool: &Pool) -> Result<(), Error> {
         let done = self.inner.register(pool);
         let (kind, bytes) = (kind_of(&done), pool.bytes());
-        debug!(name: "register", target: "fabric::call", domain = %self.label, bytes, kind);
+        tell!(debug, self, "register", bytes, kind);
         done
     }
 
     fn listen(&mut self, addr: &Addr) -> Result<Listener, Error> {
         let done = self.inner.listen(addr);
         let (kind, listener) = (kind_of(&done), done.as_ref().ok().map(|listener| listener.id.0));
-        debug!(name: "listen", target: "fabric::call", domain = %self.label, %addr, listener, kind);
+        tell!(debug, self, "listen", %addr, listener, kind);
         done
     }
 
     fn unlisten(&mut self, listener: ListenerId) -> Result<(), Error> {
         let done = self.inner.unlisten(listener);
         let (kind, listener) = (kind_of(&done), listener.0);
-        debug!(name: "unlisten", target: "fabric::call", domain = %self.label, listener, kind);
+        tell!(debug, self, "unlisten", listener, kind);
         done
     }
 
     fn connect(&mut self, addr: &Addr) -> Result<EpId, Error> {
         let done = self.inner.connect(addr);
         let (kind, ep) = (kind_of(&done), done.as_ref().ok().map(|ep| ep.0));
-        debug!(name: "connect", target: "fabric::call", domain = %self.label, %addr, ep, kind);
+        tell!(debug, self, "connect", %addr, ep, kind);
         done
     }
 
@@ -91,7 +99,7 @@ impl<D: Domain> Domain for Trace<D> {
         let (bytes, segments) = (buf.len(), buf.segments().len());
         let done = self.inner.post_send(ep, buf);
         let (kind, op) = outcome(&done);
-        trace!(name: "post_send", target: "fabric::call", domain = %self.label, ep = ep.0, op, bytes, segments, kind);
+        tell!(trace, self, "post_send", ep = ep.0, op, bytes, segments, kind);
         done
     }
 
@@ -99,7 +107,7 @@ impl<D: Domain> Domain for Trace<D> {
         let bytes = slot.capacity();
         let done = self.inner.post_recv(slot);
         let (kind, op) = outcome(&done);
-        trace!(name: "post_recv", target: "fabric::call", domain = %self.label, op, bytes, kind);
+        tell!(trace, self, "post_recv", op, bytes, kind);
         done
     }
 
@@ -117,7 +125,7 @@ impl<D: Domain> Domain for Trace<D> {
     fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         let done = self.inner.wait(timeout);
         if let Err(error) = &done {
-            warn!(name: "wait", target: "fabric::call", domain = %self.label, %error);
+            tell!(warn, self, "wait", %error);
         }
         done
     }
@@ -135,7 +143,7 @@ impl<D: Domain> Domain for Trace<D> {
     }
 
     fn close(&mut self, ep: EpId) {
-        debug!(name: "close", target: "fabric::call", domain = %self.label, ep = ep.0);
+        tell!(debug, self, "close", ep = ep.0);
         self.inner.close(ep);
     }
 

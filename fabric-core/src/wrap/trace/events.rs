@@ -1,23 +1,27 @@
 //! One `tracing` event for each fabric event.
 
-use tracing::{debug, trace};
-
 use crate::{Error, Event, Returned};
+
+macro_rules! tell {
+    ($level:ident, $label:ident, $name:literal, $($fields:tt)*) => {
+        tracing::$level!(name: $name, target: "fabric::event", domain = $label, $($fields)*)
+    };
+}
 
 /// Tells of `event` in the domain `label`.
 pub(super) fn tell(label: &str, event: &Event) {
     match event {
         Event::Connected { ep, peer } => {
-            debug!(name: "connected", target: "fabric::event", domain = label, ep = ep.0, addr = %peer);
+            tell!(debug, label, "connected", ep = ep.0, addr = %peer);
         }
         Event::Accepted { ep, listener, peer } => {
-            debug!(name: "accepted", target: "fabric::event", domain = label, ep = ep.0, listener = listener.0, addr = %peer);
+            tell!(debug, label, "accepted", ep = ep.0, listener = listener.0, addr = %peer);
         }
         Event::AcceptFailed { listener, error } => {
-            debug!(name: "acceptfailed", target: "fabric::event", domain = label, listener = listener.0, %error);
+            tell!(debug, label, "acceptfailed", listener = listener.0, %error);
         }
         Event::Closed { ep, why } => {
-            debug!(name: "closed", target: "fabric::event", domain = label, ep = ep.0, kind = ?why.kind(), error = %why);
+            tell!(debug, label, "closed", ep = ep.0, kind = ?why.kind(), error = %why);
         }
         Event::Sent { .. }
         | Event::Received { .. }
@@ -32,17 +36,17 @@ fn tell_data(label: &str, event: &Event) {
     match event {
         Event::Sent { ep, op, buf, result } => {
             let (bytes, kind) = (buf.len(), kind_of(result));
-            trace!(name: "sent", target: "fabric::event", domain = label, ep = ep.0, op = op.0, bytes, kind);
+            tell!(trace, label, "sent", ep = ep.0, op = op.0, bytes, kind);
         }
         Event::Received { ep, op, slot, imm } => {
-            trace!(name: "received", target: "fabric::event", domain = label, ep = ep.0, op = op.0, bytes = slot.len(), imm);
+            tell!(trace, label, "received", ep = ep.0, op = op.0, bytes = slot.len(), imm);
         }
         Event::RmaDone { ep, op, returned, result } => {
             let (bytes, kind) = (bytes_of(returned), kind_of(result));
-            trace!(name: "rmadone", target: "fabric::event", domain = label, ep = ep.0, op = op.0, bytes, kind);
+            tell!(trace, label, "rmadone", ep = ep.0, op = op.0, bytes, kind);
         }
         Event::Multicast { group, op, slot } => {
-            trace!(name: "multicast", target: "fabric::event", domain = label, group = group.0, op = op.0, bytes = slot.len());
+            tell!(trace, label, "multicast", group = group.0, op = op.0, bytes = slot.len());
         }
         _ => {}
     }

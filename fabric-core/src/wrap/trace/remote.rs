@@ -1,7 +1,6 @@
 //! The opt-in abilities, told like everything else.
 
 use fabric_mem::Slot;
-use tracing::{debug, trace};
 
 use super::{Trace, kind_of, outcome};
 use crate::wrap::lacking::{lacking, reject};
@@ -23,20 +22,20 @@ impl<D: Domain> Rma for Trace<D> {
             None => Err(reject(mem)),
         };
         let kind = done.as_ref().err().map(|rejected| format!("{:?}", rejected.error.kind()));
-        trace!(name: "expose", target: "fabric::call", domain = %self.label, ep = ep.0, bytes, ?access, kind);
+        tell!(trace, self, "expose", ep = ep.0, bytes, ?access, kind);
         done
     }
 
     fn revoke(&mut self, key: &RemoteKey) -> Result<Exposure, Error> {
         let done = self.inner.rma().ok_or_else(lacking).and_then(|rma| rma.revoke(key));
-        trace!(name: "revoke", target: "fabric::call", domain = %self.label, bytes = key.len, kind = kind_of(&done));
+        tell!(trace, self, "revoke", bytes = key.len, kind = kind_of(&done));
         done
     }
 
     fn load(&mut self, key: &RemoteKey, offset: u64, to: &mut [u8]) -> Result<(), Error> {
         let bytes = to.len();
         let done = self.inner.rma().ok_or_else(lacking).and_then(|rma| rma.load(key, offset, to));
-        trace!(name: "load", target: "fabric::call", domain = %self.label, offset, bytes, kind = kind_of(&done));
+        tell!(trace, self, "load", offset, bytes, kind = kind_of(&done));
         done
     }
 
@@ -44,7 +43,7 @@ impl<D: Domain> Rma for Trace<D> {
         let bytes = from.len();
         let done =
             self.inner.rma().ok_or_else(lacking).and_then(|rma| rma.store(key, offset, from));
-        trace!(name: "store", target: "fabric::call", domain = %self.label, offset, bytes, kind = kind_of(&done));
+        tell!(trace, self, "store", offset, bytes, kind = kind_of(&done));
         done
     }
 
@@ -61,7 +60,7 @@ impl<D: Domain> Rma for Trace<D> {
             None => Err(reject(into)),
         };
         let (kind, op) = outcome(&done);
-        trace!(name: "post_read", target: "fabric::call", domain = %self.label, ep = ep.0, op, offset, bytes = len, kind);
+        tell!(trace, self, "post_read", ep = ep.0, op, offset, bytes = len, kind);
         done
     }
 
@@ -78,7 +77,7 @@ impl<D: Domain> Rma for Trace<D> {
             None => Err(reject(buf)),
         };
         let (kind, op) = outcome(&done);
-        trace!(name: "post_write", target: "fabric::call", domain = %self.label, ep = ep.0, op, offset, bytes, kind);
+        tell!(trace, self, "post_write", ep = ep.0, op, offset, bytes, kind);
         done
     }
 
@@ -96,7 +95,7 @@ impl<D: Domain> Rma for Trace<D> {
             None => Err(reject(buf)),
         };
         let (kind, op) = outcome(&done);
-        trace!(name: "post_write_imm", target: "fabric::call", domain = %self.label, ep = ep.0, op, offset, bytes, imm, kind);
+        tell!(trace, self, "post_write_imm", ep = ep.0, op, offset, bytes, imm, kind);
         done
     }
 }
@@ -104,7 +103,7 @@ impl<D: Domain> Rma for Trace<D> {
 impl<D: Domain> Trace<D> {
     fn tell_atomic(&self, what: &'static str, ep: EpId, offset: u64, done: &Result<OpId, Error>) {
         let (kind, op) = (kind_of(done), done.as_ref().ok().map(|op| op.0));
-        trace!(name: "atomic", target: "fabric::call", domain = %self.label, what, ep = ep.0, op, offset, kind);
+        tell!(trace, self, "atomic", what, ep = ep.0, op, offset, kind);
     }
 }
 
@@ -134,13 +133,13 @@ impl<D: Domain> Atomics for Trace<D> {
 impl<D: Domain> Multicast for Trace<D> {
     fn join(&mut self, group: &Addr) -> Result<GroupId, Error> {
         let done = self.inner.multicast().ok_or_else(lacking).and_then(|inner| inner.join(group));
-        debug!(name: "join", target: "fabric::call", domain = %self.label, addr = %group, kind = kind_of(&done));
+        tell!(debug, self, "join", addr = %group, kind = kind_of(&done));
         done
     }
 
     fn leave(&mut self, group: GroupId) -> Result<(), Error> {
         let done = self.inner.multicast().ok_or_else(lacking).and_then(|inner| inner.leave(group));
-        debug!(name: "leave", target: "fabric::call", domain = %self.label, group = group.0, kind = kind_of(&done));
+        tell!(debug, self, "leave", group = group.0, kind = kind_of(&done));
         done
     }
 
@@ -151,7 +150,7 @@ impl<D: Domain> Multicast for Trace<D> {
             None => Err(reject(buf)),
         };
         let (kind, op) = outcome(&done);
-        trace!(name: "post_multicast", target: "fabric::call", domain = %self.label, group = group.0, op, bytes, kind);
+        tell!(trace, self, "post_multicast", group = group.0, op, bytes, kind);
         done
     }
 }
