@@ -10,6 +10,7 @@ use smallvec::{SmallVec, smallvec};
 use super::peer::{Fragments, Incoming};
 use super::{Core, Net};
 use crate::monitor::{MonitorEvent, PeerId};
+use crate::options::Options;
 use crate::roles::Role;
 
 /// Received messages up to this many bytes are copied out of their slot, which then receives again
@@ -301,13 +302,32 @@ impl Net {
     }
 
     fn consumed(&mut self, peer: PeerId, epoch: u32, size: u64) {
-        let entry = self.peer_mut(peer);
-        if entry.epoch != epoch {
-            return;
+        if self.peer(peer).epoch != epoch {
+            return self.renew_window(peer);
         }
-        if let Some(link) = &mut entry.link {
+        if let Some(link) = &mut self.peer_mut(peer).link {
             link.on_consumed(size);
             self.send_credit(peer);
+        }
+    }
+
+    /// Grants `peer` what there is room for now.
+    pub(crate) fn renew_window(&mut self, peer: PeerId) {
+        let window = self.window_messages(peer);
+        if let Some(link) = &mut self.peer_mut(peer).link {
+            link.set_window_messages(window);
+            self.send_credit(peer);
+        }
+    }
+
+    /// Messages that the connection of `peer` has room for: what an earlier one left unread takes
+    /// its part until it is read.
+    pub(crate) fn window_messages(&self, peer: PeerId) -> u64 {
+        let entry = self.peer(peer);
+        let earlier = entry.inbox.partition_point(|message| message.epoch != entry.epoch);
+        match Options::limit(self.options.recv_hwm) {
+            u64::MAX => u64::MAX,
+            limit => limit.saturating_sub(earlier as u64),
         }
     }
 

@@ -38,14 +38,14 @@ impl<R: Role> Core<R> {
 
     fn open_link(&mut self, peer: PeerId, ep: EpId) {
         let now = self.net.now();
-        let config = self.net.link_config(peer);
         self.net.epoch_next = self.net.epoch_next.wrapping_add(1);
         let epoch = self.net.epoch_next;
         let entry = self.net.peer_mut(peer);
         entry.ep = Some(ep);
         entry.epoch = epoch;
         entry.said_bye = false;
-        entry.link = Some(Link::new(config, now));
+        let config = self.net.link_config(peer);
+        self.net.peer_mut(peer).link = Some(Link::new(config, now));
         self.drain_link(peer);
         self.net.note_deadline(peer);
     }
@@ -106,18 +106,16 @@ impl<R: Role> Core<R> {
 impl Net {
     fn link_config(&self, peer: PeerId) -> LinkConfig {
         let options = &self.options;
-        let unread = self.peer(peer).inbox.len() as u64;
-        let messages = Options::limit(options.recv_hwm);
-        // What an earlier connection left unread still takes room.
-        let messages =
-            if messages == u64::MAX { messages } else { messages.saturating_sub(unread).max(1) };
         LinkConfig {
             socket_type: self.kind,
             abilities: self.abilities | self.reads(peer),
             abilities_needed: if options.acknowledge { wire::abilities::ACKS } else { 0 },
             instance: self.instance,
             message_bytes_max: options.message_bytes_max as u64,
-            window: Room { messages, bytes: Options::limit(options.recv_hwm_bytes) },
+            window: Room {
+                messages: self.window_messages(peer),
+                bytes: Options::limit(options.recv_hwm_bytes),
+            },
             handshake_timeout: options.handshake_timeout,
             heartbeat: (!options.heartbeat_interval.is_zero()).then(|| Heartbeat {
                 interval: options.heartbeat_interval,

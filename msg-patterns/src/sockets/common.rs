@@ -1,13 +1,12 @@
 //! What all sockets have: addresses, monitors, counters, closing.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fabric_core::Addr;
-use msg_proto::link::Link;
 
 use crate::context::Lease;
-use crate::driver::{Shared, Stop};
+use crate::driver::{Patience, Shared, Stop};
 use crate::engine::{Core, Net, Room};
 use crate::monitor::{Counters, Monitor, PeerStats};
 use crate::options::{Linger, Options};
@@ -88,11 +87,11 @@ impl<R: Role> Handle<R> {
         self.shared.close(self.shared.linger_setting());
     }
 
-    /// Sends with `attempt`, waiting for room until `deadline`.
+    /// Sends with `attempt`, waiting for room as long as `patience` lasts.
     pub(crate) fn send_with<T>(
         &self,
         message: Message,
-        deadline: Option<Instant>,
+        patience: Patience,
         mut attempt: impl FnMut(&mut Core<R>, Message) -> Result<T, (Message, Room)>,
     ) -> Result<T, SendError> {
         let mut unsent = Unsent::new(self.checked(message)?);
@@ -100,7 +99,7 @@ impl<R: Role> Handle<R> {
             Some(Some(done)) => return done,
             None => Stop::Terminated,
             Some(None) => {
-                match self.shared.drive(deadline, |core| unsent.attempt(core, &mut attempt)) {
+                match self.shared.drive(patience, |core| unsent.attempt(core, &mut attempt)) {
                     Ok(done) => return done,
                     Err(stop) => stop,
                 }
@@ -147,13 +146,13 @@ impl<R: Role> Handle<R> {
         Err(SendError::new(message, Error::new(ErrorKind::TooLong, text)))
     }
 
-    /// Receives with `attempt`, waiting until `deadline`.
+    /// Receives with `attempt`, waiting as long as `patience` lasts.
     pub(crate) fn recv_until<T>(
         &self,
-        deadline: Option<Instant>,
+        patience: Patience,
         attempt: impl FnMut(&mut Core<R>) -> Option<T>,
     ) -> Result<T, Error> {
-        self.shared.drive(deadline, attempt).map_err(|stop| match stop {
+        self.shared.drive(patience, attempt).map_err(|stop| match stop {
             Stop::TimedOut => Error::timed_out("no message came"),
             Stop::Terminated => Error::terminated(),
         })
@@ -218,10 +217,6 @@ impl<R: Role> Drop for Handle<R> {
     }
 }
 
-pub(crate) fn deadline_in(timeout: Duration) -> Option<Instant> {
-    Instant::now().checked_add(timeout)
-}
-
 fn no_room(room: Room) -> Error {
     match room {
         Room::Down => Error::new(ErrorKind::NoPeer, "no peer is there to send to: connect or bind"),
@@ -252,10 +247,7 @@ impl Net {
     fn set_recv_hwm(&mut self, messages: usize) {
         self.options.recv_hwm = messages;
         for peer in self.peer_ids() {
-            if let Some(link) = &mut self.peer_mut(peer).link {
-                Link::set_window_messages(link, Options::limit(messages));
-            }
-            self.send_credit(peer);
+            self.renew_window(peer);
         }
     }
 
