@@ -40,6 +40,10 @@ impl<P: Peer> Ring<P> {
         self.peers.binary_search(&peer).is_ok()
     }
 
+    pub(crate) fn any(&self, is: impl FnMut(P) -> bool) -> bool {
+        self.peers.iter().copied().any(is)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.peers.len()
     }

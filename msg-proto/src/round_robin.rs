@@ -32,6 +32,11 @@ impl<P: Peer> RoundRobin<P> {
         self.ring.next(has_room)
     }
 
+    /// Whether `is` holds for any peer; no turn is taken.
+    pub fn any(&self, is: impl FnMut(P) -> bool) -> bool {
+        self.ring.any(is)
+    }
+
     /// How many peers are in the rotation.
     pub fn len(&self) -> usize {
         self.ring.len()
@@ -84,7 +89,9 @@ mod tests {
         take(&mut rotation, 1);
         let mut asked = Vec::new();
         assert_eq!(rotation.next(|peer| (asked.push(peer), false).1), None);
-        assert_eq!((asked, rotation.next(|_| true)), (alloc::vec![2, 3, 1], Some(2)));
+        assert_eq!(asked, [2, 3, 1]);
+        assert!(rotation.any(|peer| peer == 3) && !rotation.any(|peer| peer == 4));
+        assert_eq!(rotation.next(|_| true), Some(2));
     }
 
     #[test]

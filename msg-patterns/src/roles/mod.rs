@@ -63,9 +63,9 @@ pub(crate) trait Role: Send + 'static {
 }
 
 /// Why none of the peers takes a message of `size` bytes: waiting helps if one is only full.
-pub(crate) fn why_none(rotation: &mut RoundRobin<PeerId>, net: &Net, size: u64) -> Room {
+pub(crate) fn why_none(rotation: &RoundRobin<PeerId>, net: &Net, size: u64) -> Room {
     for room in [Room::Full, Room::TooLong] {
-        if rotation.next(|peer| net.room(peer, size) == room).is_some() {
+        if rotation.any(|peer| net.room(peer, size) == room) {
             return room;
         }
     }

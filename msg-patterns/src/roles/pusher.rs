@@ -47,7 +47,7 @@ impl Pusher {
             return Err((message, Room::Full));
         }
         let Some(peer) = self.pick(net, message.len() as u64) else {
-            let room = why_none(&mut self.rotation, net, message.len() as u64);
+            let room = why_none(&self.rotation, net, message.len() as u64);
             return Err((message, room));
         };
         net.counters.accepted += 1;

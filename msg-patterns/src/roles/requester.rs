@@ -50,7 +50,7 @@ impl Requester {
         deadline: Option<Duration>,
     ) -> Result<RequestId, (Message, Room)> {
         let Some(peer) = self.pick(net, &message, None) else {
-            let room = why_none(&mut self.rotation, net, message.len() as u64);
+            let room = why_none(&self.rotation, net, message.len() as u64);
             return Err((message, room));
         };
         net.counters.accepted += 1;

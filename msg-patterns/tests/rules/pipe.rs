@@ -149,6 +149,19 @@ rules! {
         sender.join().unwrap().unwrap();
     }
 
+    fn pipe_04_a_refused_send_takes_no_turn(net) {
+        let push = Push::builder().send_hwm(1).build(net.context()).unwrap();
+        let [(a, a_addr), (b, b_addr)] = [bound_pull(net, 1), bound_pull(net, 1)];
+        push.connect(&a_addr).unwrap();
+        push.connect(&b_addr).unwrap();
+        wait_for_peers(&push, 2);
+        assert_eq!(fill(&push), 4);
+        let got = [&a, &b, &a, &b].map(next_byte);
+        assert_eq!(got, [0, 1, 2, 3]);
+        push.send("the turn of a").unwrap();
+        assert_eq!(next(&a).first(), "the turn of a");
+    }
+
     fn pipe_05_push_accepts_nothing_without_peer(net) {
         let (push, addr) = bound_push(net);
         push.try_send("refused").unwrap_err();
