@@ -160,3 +160,26 @@ fn progress(stream: &TcpStream, peer: SocketAddr) -> Progress {
 fn is_itself(stream: &TcpStream, peer: SocketAddr) -> bool {
     stream.local_addr().is_ok_and(|local| local == peer)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use socket2::{Domain, Socket, Type};
+
+    use super::*;
+
+    #[test]
+    fn a_socket_connected_to_itself_is_refused() {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+        let itself = socket.local_addr().unwrap();
+        socket.connect(&itself).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let stream = TcpStream::from_std(socket.into());
+        match progress(&stream, itself.as_socket().unwrap()) {
+            Progress::Failed(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused),
+            Progress::Pending | Progress::Connected => panic!("nobody listens there"),
+        }
+    }
+}

@@ -409,3 +409,7 @@ fn ended(at_boundary: bool, cx: &Context<'_>) -> End {
     let text = format!("the connection to {} ended {place}: the peer died or was dropped", cx.peer);
     End::new(Error::new(ErrorKind::Reset, text), Farewell::Gone)
 }
+
+#[cfg(test)]
+#[path = "reader_tests.rs"]
+mod tests;

@@ -42,10 +42,16 @@ impl Regions {
         self.slab.len() >= REGIONS_MAX
     }
 
-    /// Exposes `memory` to the peer of `ep`.
-    pub(crate) fn insert(&mut self, ep: EpId, mut memory: Exposure, access: Access) -> RemoteKey {
+    /// Exposes `memory` to the peer of `ep`, under a key with this nonce.
+    pub(crate) fn insert(
+        &mut self,
+        ep: EpId,
+        mut memory: Exposure,
+        access: Access,
+        nonce: u64,
+    ) -> RemoteKey {
         let filled = open_whole(&mut memory);
-        let (len, nonce) = (memory.len() as u64, fastrand::u64(1..));
+        let len = memory.len() as u64;
         let index = self.slab.insert(Region { nonce, ep, access, memory, filled });
         RemoteKey { addr: 0, len, key: index as u64, nonce }
     }
@@ -167,7 +173,7 @@ mod tests {
     #[test]
     fn key_owner_bounds_and_access_are_checked() {
         let mut regions = Regions::default();
-        let key = regions.insert(EP, slot(8), Access::READ);
+        let key = regions.insert(EP, slot(8), Access::READ, 1);
         assert!(allowed(&regions, EP, key, (0, 8), Want::Read));
         assert!(allowed(&regions, EP, key, (8, 0), Want::Read));
         assert!(!allowed(&regions, EpId(8), key, (0, 8), Want::Read));
@@ -188,9 +194,9 @@ mod tests {
     #[test]
     fn a_revoked_key_stays_dead_when_its_place_is_used_again() {
         let mut regions = Regions::default();
-        let key = regions.insert(EP, slot(8), Access::READ);
+        let key = regions.insert(EP, slot(8), Access::READ, 1);
         assert_eq!(regions.remove(&key).unwrap().len(), 8);
-        let next = regions.insert(EP, slot(8), Access::READ);
+        let next = regions.insert(EP, slot(8), Access::READ, 2);
         assert_eq!(key.key, next.key);
         assert!(!allowed(&regions, EP, key, (0, 1), Want::Read));
         assert!(regions.remove(&key).is_none());
@@ -201,7 +207,7 @@ mod tests {
         let mut regions = Regions::default();
         let mut memory = Slot::alloc(8).unwrap();
         assert!(memory.append(b"abc"));
-        let key = regions.insert(EP, Exposure::Slot(memory), Access::ALL);
+        let key = regions.insert(EP, Exposure::Slot(memory), Access::ALL, 1);
         assert_eq!(key.len, 8);
         let Some(Exposure::Slot(back)) = regions.remove(&key) else { panic!("no slot") };
         assert_eq!(back.filled(), b"abc");

@@ -99,7 +99,7 @@ impl Rma for TcpDomain {
         access: Access,
     ) -> Result<RemoteKey, Rejected<Exposure>> {
         match self.check_expose(ep, &mem, access) {
-            Ok(()) => Ok(self.driver.shared.regions.insert(ep, mem, access)),
+            Ok(()) => Ok(self.driver.shared.regions.insert(ep, mem, access, fastrand::u64(..))),
             Err(error) => Err(Rejected::new(mem, error)),
         }
     }
