@@ -1,10 +1,13 @@
 //! Domains to test with, and the patience to wait for their events.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fabric_core::{
-    Addr, Domain, EpId, Error, ErrorKind, Event, Fabric, Listener, ListenerId, SendBuf, Slot,
+    Addr, Domain, EpId, Error, ErrorKind, Event, Fabric, Listener, ListenerId, RemoteKey, SendBuf,
+    Slot,
 };
 use fabric_tcp::{TcpDomain, TcpFabric, TcpOptions};
 
@@ -147,4 +150,84 @@ pub(crate) fn join(client: &mut Node, server: &mut Node, addr: &Addr) -> (EpId, 
             && server.count(|event| matches!(event, Event::Accepted { .. })) > 0
     });
     (client.connected(), server.accepted())
+}
+
+/// A peer that speaks by hand. Reads and writes block, with a limit.
+pub(crate) struct RawPeer(pub(crate) TcpStream);
+
+/// The greeting of version 1.
+pub(crate) const GREETING: [u8; 8] = [0xF5, b'f', b'a', b'b', b't', b'c', 1, 0];
+
+impl RawPeer {
+    /// Connects to a listener of the domain.
+    pub(crate) fn connect(addr: &Addr) -> Self {
+        Self::over(TcpStream::connect((addr.host(), addr.port().unwrap())).unwrap())
+    }
+
+    pub(crate) fn over(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        stream.set_write_timeout(Some(WATCHDOG)).unwrap();
+        Self(stream)
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).unwrap();
+    }
+
+    /// Writes a frame without its payload.
+    pub(crate) fn frame(&mut self, kind: u8, len: u32, id: u64, words: &[u64]) {
+        self.write(&head(kind, len, id, words));
+    }
+
+    pub(crate) fn read(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.0.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// The next frame's kind, code, length and number.
+    pub(crate) fn read_header(&mut self) -> (u8, u8, u32, u64) {
+        let header = self.read(16);
+        let len = u32::from_le_bytes(header[4..8].try_into().unwrap());
+        (header[0], header[1], len, u64::from_le_bytes(header[8..].try_into().unwrap()))
+    }
+
+    /// Reads until the other side ends the stream, or breaks it.
+    pub(crate) fn read_to_end(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // A reset after the bytes is an end too.
+        let _ = self.0.read_to_end(&mut bytes);
+        bytes
+    }
+
+    pub(crate) fn greet(&mut self) {
+        self.write(&GREETING);
+        assert_eq!(self.read(8), GREETING);
+    }
+}
+
+/// A frame without its payload.
+pub(crate) fn head(kind: u8, len: u32, id: u64, words: &[u64]) -> Vec<u8> {
+    let mut bytes = vec![kind, 0, 0, 0];
+    bytes.extend(len.to_le_bytes());
+    bytes.extend(id.to_le_bytes());
+    bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    bytes
+}
+
+/// The words of a key on the wire.
+pub(crate) fn words(key: &RemoteKey) -> [u64; 4] {
+    [key.addr, key.len, key.key, key.nonce]
+}
+
+/// A node with a raw peer that has greeted.
+pub(crate) fn raw_pair() -> (Node, EpId, RawPeer) {
+    let mut node = Node::new();
+    let addr = node.listen("tcp://127.0.0.1:0").addr;
+    let mut peer = RawPeer::connect(&addr);
+    peer.write(&GREETING);
+    let ep = node.accepted();
+    assert_eq!(peer.read(8), GREETING);
+    (node, ep, peer)
 }

@@ -1,0 +1,141 @@
+//! Peers that speak the protocol by hand: slowly, in odd pieces, or wrongly.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use fabric_core::{Access, Domain, ErrorKind, Event, Exposure, SendBuf, Slot};
+
+use crate::support::{RawPeer, head, raw_pair, words};
+
+const MESSAGE: u8 = 1;
+const READ: u8 = 2;
+const READ_DATA: u8 = 3;
+const NAK: u8 = 10;
+const BYE: u8 = 11;
+
+#[test]
+fn frames_may_come_byte_by_byte() {
+    let (mut node, _, mut peer) = raw_pair();
+    node.post_recvs(3, 16);
+    let mut stream = Vec::new();
+    for message in [&b"first"[..], b"", b"third"] {
+        stream.extend(head(MESSAGE, message.len() as u32, 0, &[]));
+        stream.extend(message);
+    }
+    for byte in stream {
+        peer.write(&[byte]);
+        node.domain.wait(Some(Duration::from_millis(1))).unwrap();
+        node.step();
+    }
+    assert_eq!(node.received(), b"first");
+    assert_eq!(node.received(), b"");
+    assert_eq!(node.received(), b"third");
+}
+
+#[test]
+fn a_peer_that_reads_slowly_gets_everything() {
+    let (mut node, ep, mut peer) = raw_pair();
+    let message: Vec<u8> = (0..60000).map(|at| at as u8).collect();
+    for _ in 0..50 {
+        node.send(ep, message.clone());
+    }
+    node.step();
+    for _ in 0..50 {
+        assert_eq!(peer.read_header(), (MESSAGE, 0, 60000, 0));
+        for piece in message.chunks(7001) {
+            assert_eq!(peer.read(piece.len()), piece);
+            node.domain.wait(Some(Duration::ZERO)).unwrap();
+            node.step();
+        }
+    }
+    assert_eq!(node.count(|event| matches!(event, Event::Sent { result: Ok(()), .. })), 50);
+}
+
+#[test]
+fn a_blocked_peer_is_still_read() {
+    let (mut node, ep, mut peer) = raw_pair();
+    node.post_recvs(1, 16);
+    while node.domain.post_send(ep, Bytes::from(vec![0; 60000]).into()).is_ok() {
+        node.step();
+    }
+    peer.frame(MESSAGE, 2, 0, &[]);
+    peer.write(b"hi");
+    assert_eq!(node.received(), b"hi");
+    let full = node.domain.post_send(ep, SendBuf::new()).unwrap_err();
+    assert_eq!(full.error.kind(), ErrorKind::Full);
+}
+
+/// Whatever `bytes` violates, the endpoint ends with `Protocol`, and the peer is told.
+fn check_violation(bytes: &[u8], says: &str) {
+    let (mut node, ep, mut peer) = raw_pair();
+    peer.write(bytes);
+    let (closed, kind, text) = node.closed();
+    assert_eq!((closed, kind), (ep, ErrorKind::Protocol), "{bytes:?}");
+    assert!(text.contains(says), "{text}");
+    let (kind, code, ..) = peer.read_header();
+    assert_eq!((kind, code), (NAK, 3));
+    assert_eq!(peer.read_to_end(), b"");
+}
+
+#[test]
+fn every_violation_ends_the_endpoint_and_is_explained() {
+    check_violation(&head(0, 0, 0, &[]), "kind 0");
+    check_violation(&head(99, 0, 0, &[]), "kind 99");
+    check_violation(&head(MESSAGE, u32::MAX, 0, &[]), "over the limit");
+    check_violation(&head(MESSAGE, 0, 5, &[]), "operation number 5");
+    check_violation(&head(READ, 300 << 10, 1, &[0, 1, 2, 3, 0, 1 << 20]), "length");
+    check_violation(&head(READ_DATA, 8, 7, &[]), "nobody asked");
+    check_violation(&head(6, 0, 7, &[]), "nobody asked");
+    check_violation(&head(9, 0, 7, &[0]), "nobody asked");
+}
+
+#[test]
+fn a_stream_that_ends_without_a_goodbye_is_reset_and_with_one_closed() {
+    let (mut node, _, peer) = raw_pair();
+    drop(peer);
+    assert_eq!(node.closed().1, ErrorKind::Reset);
+    let (mut node, _, mut peer) = raw_pair();
+    peer.frame(MESSAGE, 100, 0, &[]);
+    drop(peer);
+    node.post_recvs(1, 100);
+    let (_, kind, text) = node.closed();
+    assert_eq!(kind, ErrorKind::Reset);
+    assert!(text.contains("middle of a frame"), "{text}");
+    let (mut node, _, mut peer) = raw_pair();
+    peer.frame(BYE, 0, 0, &[]);
+    assert_eq!(node.closed().1, ErrorKind::Closed);
+}
+
+#[test]
+fn a_slot_of_half_a_message_serves_another_peer() {
+    let (mut node, _, mut dying) = raw_pair();
+    let addr = node.listen("tcp://127.0.0.1:0").addr;
+    let mut other = RawPeer::connect(&addr);
+    other.write(&crate::support::GREETING);
+    node.accepted();
+    node.post_recvs(1, 100);
+    dying.frame(MESSAGE, 100, 0, &[]);
+    dying.write(b"half");
+    node.step();
+    drop(dying);
+    node.closed();
+    other.frame(MESSAGE, 5, 0, &[]);
+    other.write(b"whole");
+    assert_eq!(node.received(), b"whole");
+}
+
+#[test]
+fn more_requests_than_the_protocol_allows_are_a_violation() {
+    let (mut node, ep, mut peer) = raw_pair();
+    let memory = Exposure::Slot(Slot::alloc(256 << 10).unwrap());
+    let key = node.domain.rma().unwrap().expose(ep, memory, Access::READ).unwrap();
+    let mut read = words(&key).to_vec();
+    read.extend([0, 256 << 10]);
+    // The peer never reads, so answers pile up until the limit.
+    for id in 1..200 {
+        peer.frame(READ, 256 << 10, id, &read);
+    }
+    let (_, kind, text) = node.closed();
+    assert_eq!(kind, ErrorKind::Protocol);
+    assert!(text.contains("more remote memory at once"), "{text}");
+}
