@@ -38,8 +38,7 @@ impl<R: Role> Core<R> {
     /// Connects, now or later, for as long as the socket lives.
     pub(crate) fn connect(&mut self, addr: &Addr) -> Result<(), Error> {
         let net = &mut self.net;
-        let known = net.connectors.iter().any(|(_, connector)| connector.addr == *addr);
-        if net.one_connect_each && known {
+        if net.one_connect_each && !net.connected_to(addr).is_empty() {
             return Ok(());
         }
         let port = net.port_for(addr)?;
@@ -69,14 +68,7 @@ impl<R: Role> Core<R> {
 
     /// Leaves an address: nothing more is accepted for it, what is queued still leaves.
     pub(crate) fn disconnect(&mut self, addr: &Addr) -> Result<(), Error> {
-        let found: Vec<PeerId> = self
-            .net
-            .connectors
-            .iter()
-            .filter(|(_, connector)| connector.addr == *addr)
-            .map(|(_, connector)| connector.peer)
-            .filter(|&peer| self.net.peer(peer).leaving.is_none())
-            .collect();
+        let found = self.net.connected_to(addr);
         if found.is_empty() {
             let text = format!("not connected to {addr}: name it as it was given to connect");
             return Err(Error::new(ErrorKind::Invalid, text));
@@ -94,6 +86,19 @@ impl<R: Role> Core<R> {
         self.role.on_gone(&mut self.net, peer, true);
         self.net.note(until);
         self.net.advance_leaving(peer);
+    }
+
+    /// Ends the connectors that will not be tried again, as if their owner had left them: nothing
+    /// that is queued for them could ever leave.
+    pub(crate) fn end_stopped(&mut self) {
+        while let Some(peer) = self.net.stopped.pop() {
+            if !self.net.peers.contains(peer.0 as usize) {
+                continue; // It was being left, and its time was over.
+            }
+            self.role.on_gone(&mut self.net, peer, true);
+            self.net.drop_queue(peer);
+            self.net.orphan(peer);
+        }
     }
 
     /// Stops listening at an address; its peers stay.
@@ -134,6 +139,14 @@ impl<R: Role> Core<R> {
 }
 
 impl Net {
+    /// The peers that this side connects to at `addr`, without those it is leaving.
+    fn connected_to(&self, addr: &Addr) -> Vec<PeerId> {
+        let at = self.connectors.iter().filter(|(_, connector)| connector.addr == *addr);
+        at.map(|(_, connector)| connector.peer)
+            .filter(|&peer| self.peer(peer).leaving.is_none())
+            .collect()
+    }
+
     pub(crate) fn bind(&mut self, addr: &Addr) -> Result<Addr, Error> {
         let port = self.port_for(addr)?;
         let listener = self.ports[port].domain.listen(addr)?;
@@ -211,7 +224,7 @@ impl Net {
         let refused =
             error.kind() == FabricErrorKind::Refused && self.options.reconnect_stop.on_refused;
         let connector = &mut self.connectors[key];
-        let addr = connector.addr.clone();
+        let (addr, peer) = (connector.addr.clone(), connector.peer);
         let wait = if refused || connector.stopped {
             None
         } else {
@@ -219,6 +232,7 @@ impl Net {
         };
         let Some(interval) = wait else {
             let why = connector.fatal.map_or_else(|| error.to_string(), |f| f.text().to_owned());
+            self.stopped.push(peer);
             return self.monitors.tell(&MonitorEvent::ConnectStopped { addr, why });
         };
         connector.retry_at = Some(now + interval);
@@ -296,6 +310,15 @@ impl Net {
         entry.queue.clear();
         entry.queue_bytes = 0;
         self.count_dropped(peer, count);
+    }
+
+    /// The connector of a peer without connection ends; what the peer sent stays to be received.
+    fn orphan(&mut self, peer: PeerId) {
+        if let Origin::Connector(key) = self.peer(peer).origin {
+            self.connectors.remove(key);
+        }
+        self.peer_mut(peer).origin = Origin::Accepted;
+        self.remove_if_read(peer);
     }
 
     /// Removes a peer that has no connection.

@@ -79,6 +79,10 @@ impl<R: Role> Core<R> {
             | Frame::Dropped { .. }
             | Frame::Ack { .. } => {
                 self.net.require_up(peer)?;
+                // The role has forgotten a peer that this side is leaving.
+                if self.net.peer(peer).leaving.is_some() {
+                    return Ok(());
+                }
                 self.role.on_frame(&mut self.net, peer, frame)
             }
             _ => self.on_link_frame(peer, frame),
@@ -140,7 +144,8 @@ impl<R: Role> Core<R> {
         self.net.counters.received += 1;
         self.net.counters.received_bytes += message.size;
         let malformed = R::NEEDS_TAG && message.tag.is_none();
-        if !malformed && self.role.admits(&mut self.net, peer, &message) {
+        let leaving = self.net.peer(peer).leaving.is_some();
+        if !malformed && !leaving && self.role.admits(&mut self.net, peer, &message) {
             self.keep(peer, message);
         } else {
             self.net.discard(peer, message.size);

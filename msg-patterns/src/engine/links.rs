@@ -99,6 +99,7 @@ impl<R: Role> Core<R> {
             self.net.remove_if_read(peer);
         } else {
             self.net.after_close(peer, was_up, why);
+            self.end_stopped();
         }
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct Net {
     batch_bytes_max: usize,
     batches: Slab<Batch>,
     connectors: Slab<Connector>,
+    /// Peers that this side has given up connecting to, until the role has been told.
+    stopped: Vec<PeerId>,
     bound: Slab<Bound>,
     last_endpoint: Option<fabric_core::Addr>,
     transfers: HashMap<(usize, OpId), Transfer>,
@@ -107,6 +109,7 @@ impl Net {
             batch_bytes_max: 0,
             batches: Slab::new(),
             connectors: Slab::new(),
+            stopped: Vec::new(),
             bound: Slab::new(),
             last_endpoint: None,
             transfers: HashMap::new(),
@@ -291,6 +294,7 @@ impl<R: Role> Core<R> {
         let now = self.net.now();
         self.net.deadline = None;
         self.net.reconnect_due(now);
+        self.end_stopped();
         for peer in self.net.peer_ids() {
             if let Some(link) = &mut self.net.peer_mut(peer).link {
                 link.on_timeout(now);
