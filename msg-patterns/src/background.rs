@@ -58,6 +58,11 @@ impl Flags {
         }
     }
 
+    /// Whether a tail is put off.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.deferred.load(Ordering::Relaxed)
+    }
+
     /// A tail was put off.
     pub(crate) fn defer(&self, background: &Background) {
         if !self.deferred.load(Ordering::Relaxed) {

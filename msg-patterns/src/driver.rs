@@ -24,10 +24,37 @@ use crate::roles::Role;
 const FLUSH_INTERVAL: Duration = Duration::from_micros(20);
 /// Flushes in a row of a sender before it also looks for what came in.
 const FLUSHES_PER_TURN: u32 = 4;
+/// Sends of a burst for each look at the clock.
+const SENDS_PER_LOOK: u32 = 16;
 /// How long a close waits for a peer's goodbye after everything has left.
 const GOODBYE_WAIT: Duration = Duration::from_secs(2);
 /// Turns of the background thread before it looks after other sockets.
 const BACKGROUND_TURNS_MAX: usize = 64;
+
+/// How long a call waits. A call that need not wait never looks at the clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Patience {
+    Endless,
+    For(Duration),
+    Until(Instant),
+}
+
+impl Patience {
+    pub(crate) fn until(deadline: Option<Instant>) -> Self {
+        deadline.map_or(Self::Endless, Self::Until)
+    }
+
+    /// The end of it, from now on if the call has just begun to wait.
+    fn deadline(&mut self) -> Option<Instant> {
+        if let Self::For(timeout) = *self {
+            *self = Self::until(Instant::now().checked_add(timeout));
+        }
+        match *self {
+            Self::Until(deadline) => Some(deadline),
+            Self::Endless | Self::For(_) => None,
+        }
+    }
+}
 
 /// Why a call ended without what it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +79,7 @@ pub(crate) struct State<R> {
     sleepers: usize,
     last_flush: Instant,
     flushes: u32,
+    sends: u32,
     closed: bool,
 }
 
@@ -65,6 +93,7 @@ impl<R: Role> Shared<R> {
             sleepers: 0,
             last_flush: Instant::now(),
             flushes: 0,
+            sends: 0,
             closed: false,
         };
         Self {
@@ -125,14 +154,23 @@ impl<R: Role> Shared<R> {
 
     fn after_send(&self, state: &mut Guard<'_, R>) {
         self.flags.count_activity();
-        let now = Instant::now();
         let full = state.core.net.has_posted();
+        if !full && self.gathers(state) {
+            return;
+        }
+        let now = Instant::now();
         if full || now.duration_since(state.last_flush) >= FLUSH_INTERVAL {
             state.last_flush = now;
             self.flush(state);
         } else if state.core.net.has_unflushed() {
             self.flags.defer(&self.background);
         }
+    }
+
+    /// In a burst whose tail is taken care of, only some messages look at the clock.
+    fn gathers(&self, state: &mut Guard<'_, R>) -> bool {
+        state.sends = state.sends.wrapping_add(1);
+        self.flags.is_deferred() && !state.sends.is_multiple_of(SENDS_PER_LOOK)
     }
 
     fn flush(&self, state: &mut Guard<'_, R>) {
@@ -151,7 +189,7 @@ impl<R: Role> Shared<R> {
     /// Runs `attempt` until it gives something, driving the socket meanwhile.
     pub(crate) fn drive<T>(
         &self,
-        deadline: Option<Instant>,
+        mut patience: Patience,
         mut attempt: impl FnMut(&mut Core<R>) -> Option<T>,
     ) -> Result<T, Stop> {
         let mut state = self.lock();
@@ -162,6 +200,7 @@ impl<R: Role> Shared<R> {
             if let Some(value) = attempt(&mut state.core) {
                 break Ok(value);
             }
+            let deadline = patience.deadline();
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 break Err(Stop::TimedOut);
             }

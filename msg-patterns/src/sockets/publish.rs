@@ -1,8 +1,9 @@
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::common::{common_calls, deadline_in};
+use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
+use crate::driver::Patience;
 use crate::engine::{Core, Room};
 use crate::options::OnFull;
 use crate::roles::publisher::Publisher;
@@ -72,7 +73,7 @@ impl Pub {
     /// # Errors
     /// The message with `TooLong` or `Terminated`.
     pub fn send(&self, message: impl Into<Message>) -> Result<(), SendError> {
-        self.send_until(message.into(), None)
+        self.send_until(message.into(), Patience::Endless)
     }
 
     /// As `send`, waiting for at most `timeout`.
@@ -84,7 +85,7 @@ impl Pub {
         message: impl Into<Message>,
         timeout: Duration,
     ) -> Result<(), SendError> {
-        self.send_until(message.into(), deadline_in(timeout))
+        self.send_until(message.into(), Patience::For(timeout))
     }
 
     /// As `send`, without waiting.
@@ -95,8 +96,8 @@ impl Pub {
         self.handle.try_send_with(message.into(), publish)
     }
 
-    fn send_until(&self, message: Message, deadline: Option<Instant>) -> Result<(), SendError> {
-        self.handle.send_with(message, deadline, publish)
+    fn send_until(&self, message: Message, patience: Patience) -> Result<(), SendError> {
+        self.handle.send_with(message, patience, publish)
     }
 
     /// How many connected subscribers would get a message whose first part is `subject`.
@@ -116,7 +117,7 @@ impl Pub {
         timeout: Duration,
     ) -> Result<(), Error> {
         let subject = subject.as_ref();
-        let matched = self.handle.recv_until(deadline_in(timeout), |core| {
+        let matched = self.handle.recv_until(Patience::For(timeout), |core| {
             (core.role.matching(&core.net, subject) >= subscribers).then_some(())
         });
         matched.map_err(|error| match error.kind() {

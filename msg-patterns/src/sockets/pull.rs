@@ -1,11 +1,12 @@
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use msg_proto::wire::abilities;
 use parking_lot::Mutex;
 
-use super::common::{common_calls, deadline_in};
+use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
+use crate::driver::Patience;
 use crate::engine::Core;
 use crate::roles::puller::{Puller, Unacked};
 use crate::{Context, Error, Message};
@@ -41,7 +42,7 @@ impl Pull {
     /// # Errors
     /// `Terminated`.
     pub fn recv(&self) -> Result<Message, Error> {
-        self.recv_until(None)
+        self.recv_until(Patience::Endless)
     }
 
     /// Receives, waiting for at most `timeout`.
@@ -49,7 +50,7 @@ impl Pull {
     /// # Errors
     /// `TimedOut` or `Terminated`.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Message, Error> {
-        self.recv_until(deadline_in(timeout))
+        self.recv_until(Patience::For(timeout))
     }
 
     /// Receives if a message is here now.
@@ -60,8 +61,8 @@ impl Pull {
         self.handle.try_recv_with(|core| self.pull(core))
     }
 
-    fn recv_until(&self, deadline: Option<Instant>) -> Result<Message, Error> {
-        self.handle.recv_until(deadline, |core| self.pull(core))
+    fn recv_until(&self, patience: Patience) -> Result<Message, Error> {
+        self.handle.recv_until(patience, |core| self.pull(core))
     }
 
     fn pull(&self, core: &mut Core<Puller>) -> Option<Message> {

@@ -1,10 +1,11 @@
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use msg_proto::wire::abilities;
 
-use super::common::{common_calls, deadline_in};
+use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
+use crate::driver::Patience;
 use crate::roles::pusher::Pusher;
 use crate::{Builder, Context, Error, Message, SendError};
 
@@ -49,7 +50,7 @@ impl Push {
     /// # Errors
     /// The message with `TooLong` or `Terminated`.
     pub fn send(&self, message: impl Into<Message>) -> Result<(), SendError> {
-        self.send_until(message.into(), None)
+        self.send_until(message.into(), Patience::Endless)
     }
 
     /// Sends, waiting for a peer with room for at most `timeout`.
@@ -61,7 +62,7 @@ impl Push {
         message: impl Into<Message>,
         timeout: Duration,
     ) -> Result<(), SendError> {
-        self.send_until(message.into(), deadline_in(timeout))
+        self.send_until(message.into(), Patience::For(timeout))
     }
 
     /// Sends if a peer has room now.
@@ -73,9 +74,9 @@ impl Push {
             .try_send_with(message.into(), |core, message| core.role.push(&mut core.net, message))
     }
 
-    fn send_until(&self, message: Message, deadline: Option<Instant>) -> Result<(), SendError> {
+    fn send_until(&self, message: Message, patience: Patience) -> Result<(), SendError> {
         self.handle
-            .send_with(message, deadline, |core, message| core.role.push(&mut core.net, message))
+            .send_with(message, patience, |core, message| core.role.push(&mut core.net, message))
     }
 
     /// Closes the socket for all its handles: waits up to linger for what was accepted (with

@@ -1,11 +1,12 @@
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use msg_proto::replies::Ticket;
 use parking_lot::Mutex;
 
-use super::common::{common_calls, deadline_in};
+use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
+use crate::driver::Patience;
 use crate::engine::Core;
 use crate::roles::replier::Replier;
 use crate::{Context, Error, ErrorKind, Message, SendError};
@@ -41,7 +42,7 @@ impl Rep {
     /// # Errors
     /// `State` (the last request is still to be answered) or `Terminated`.
     pub fn recv(&self) -> Result<Message, Error> {
-        self.recv_until(None)
+        self.recv_until(Patience::Endless)
     }
 
     /// As `recv`, waiting for at most `timeout`.
@@ -49,7 +50,7 @@ impl Rep {
     /// # Errors
     /// As `recv`, and `TimedOut`.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Message, Error> {
-        self.recv_until(deadline_in(timeout))
+        self.recv_until(Patience::For(timeout))
     }
 
     /// As `recv`, if a request is here now.
@@ -64,10 +65,10 @@ impl Rep {
         Ok(message)
     }
 
-    fn recv_until(&self, deadline: Option<Instant>) -> Result<Message, Error> {
+    fn recv_until(&self, patience: Patience) -> Result<Message, Error> {
         let mut current = self.current.lock();
         check_answered(*current)?;
-        let (message, ticket) = self.handle.recv_until(deadline, receive)?;
+        let (message, ticket) = self.handle.recv_until(patience, receive)?;
         *current = Some(ticket);
         Ok(message)
     }
@@ -95,7 +96,7 @@ impl Rep {
     /// # Errors
     /// `TimedOut` or `Terminated`.
     pub fn next_request(&self, timeout: Duration) -> Result<Request, Error> {
-        let (message, ticket) = self.handle.recv_until(deadline_in(timeout), receive)?;
+        let (message, ticket) = self.handle.recv_until(Patience::For(timeout), receive)?;
         Ok(Request { message, ticket, handle: self.handle.clone(), answered: false })
     }
 
@@ -173,7 +174,7 @@ fn receive(core: &mut Core<Replier>) -> Option<(Message, Ticket)> {
 }
 
 fn answer(handle: &Handle<Replier>, ticket: Ticket, message: Message) -> Result<(), SendError> {
-    handle.send_with(message, None, |core, message| {
+    handle.send_with(message, Patience::Endless, |core, message| {
         core.role.reply(&mut core.net, ticket, message);
         Ok(())
     })

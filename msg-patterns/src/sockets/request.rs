@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 use msg_proto::requests::RequestId;
 use parking_lot::Mutex;
 
-use super::common::{common_calls, deadline_in};
+use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
+use crate::driver::Patience;
 use crate::engine::Core;
 use crate::roles::requester::Requester;
 use crate::{Builder, Context, Error, ErrorKind, Message, SendError};
@@ -79,9 +80,10 @@ impl Req {
         message: impl Into<Message>,
         timeout: Duration,
     ) -> Result<Message, Error> {
-        let deadline = deadline_in(timeout);
-        let id = self.begin(message.into(), deadline, deadline)?;
-        let found = self.handle.recv_until(deadline, |core| core.role.take_result(id));
+        let deadline = Instant::now().checked_add(timeout);
+        let id = self.begin(message.into(), Patience::until(deadline), deadline)?;
+        let patience = Patience::until(deadline);
+        let found = self.handle.recv_until(patience, |core| core.role.take_result(id));
         found.unwrap_or_else(|error| {
             self.cancel(id);
             Err(error)
@@ -94,7 +96,7 @@ impl Req {
     /// The message with `State` (the last reply is still to be received), `TooLong` or
     /// `Terminated`.
     pub fn send(&self, message: impl Into<Message>) -> Result<(), SendError> {
-        self.send_until(message.into(), None)
+        self.send_until(message.into(), Patience::Endless)
     }
 
     /// As `send`, waiting for at most `timeout`.
@@ -106,7 +108,7 @@ impl Req {
         message: impl Into<Message>,
         timeout: Duration,
     ) -> Result<(), SendError> {
-        self.send_until(message.into(), deadline_in(timeout))
+        self.send_until(message.into(), Patience::For(timeout))
     }
 
     /// As `send`, if a peer has room now.
@@ -125,10 +127,10 @@ impl Req {
         Ok(())
     }
 
-    fn send_until(&self, message: Message, deadline: Option<Instant>) -> Result<(), SendError> {
+    fn send_until(&self, message: Message, patience: Patience) -> Result<(), SendError> {
         let mut current = self.current.lock();
         let message = self.may_send(&mut current, message)?;
-        *current = Some(self.begin(message, deadline, None)?);
+        *current = Some(self.begin(message, patience, None)?);
         Ok(())
     }
 
@@ -153,7 +155,7 @@ impl Req {
     fn begin(
         &self,
         message: Message,
-        send_by: Option<Instant>,
+        send_by: Patience,
         reply_by: Option<Instant>,
     ) -> Result<RequestId, SendError> {
         self.handle.send_with(message, send_by, |core, message| {
@@ -170,7 +172,7 @@ impl Req {
     /// # Errors
     /// `State` (nothing was sent), `PeerGone` or `Terminated`.
     pub fn recv(&self) -> Result<Message, Error> {
-        self.recv_until(None)
+        self.recv_until(Patience::Endless)
     }
 
     /// As `recv`, waiting for at most `timeout`. After `TimedOut` it can be called again.
@@ -178,7 +180,7 @@ impl Req {
     /// # Errors
     /// As `recv`, and `TimedOut`.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Message, Error> {
-        self.recv_until(deadline_in(timeout))
+        self.recv_until(Patience::For(timeout))
     }
 
     /// As `recv`, if the reply is here now.
@@ -193,10 +195,10 @@ impl Req {
         result
     }
 
-    fn recv_until(&self, deadline: Option<Instant>) -> Result<Message, Error> {
+    fn recv_until(&self, patience: Patience) -> Result<Message, Error> {
         let mut current = self.current.lock();
         let id = current.ok_or_else(nothing_sent)?;
-        let result = self.handle.recv_until(deadline, |core| core.role.take_result(id))?;
+        let result = self.handle.recv_until(patience, |core| core.role.take_result(id))?;
         *current = None;
         result
     }

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::common::{common_calls, deadline_in};
+use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
+use crate::driver::Patience;
 use crate::roles::publisher::TOPIC_BYTES_MAX;
 use crate::roles::subscriber::Subscriber;
 use crate::{Builder, Context, Error, ErrorKind, Message};
@@ -77,7 +78,7 @@ impl Sub {
     /// # Errors
     /// `Terminated`.
     pub fn recv(&self) -> Result<Message, Error> {
-        self.handle.recv_until(None, |core| core.role.receive(&mut core.net))
+        self.handle.recv_until(Patience::Endless, |core| core.role.receive(&mut core.net))
     }
 
     /// Receives, waiting for at most `timeout`.
@@ -85,7 +86,7 @@ impl Sub {
     /// # Errors
     /// `TimedOut` or `Terminated`.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Message, Error> {
-        self.handle.recv_until(deadline_in(timeout), |core| core.role.receive(&mut core.net))
+        self.handle.recv_until(Patience::For(timeout), |core| core.role.receive(&mut core.net))
     }
 
     /// Receives if a message is here now.
