@@ -3,4 +3,5 @@
 #[macro_use]
 mod support;
 
+mod hwm;
 mod pipe;
