@@ -1,2 +1,63 @@
-//! Placeholder
-fn main() {}
+//! The `fabric` command: messaging patterns over any fabric from the shell.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod demo;
+mod digest;
+mod exit;
+mod input;
+mod interrupt;
+mod notes;
+mod output;
+mod program;
+mod report;
+mod run;
+mod socket;
+mod stage;
+mod tally;
+mod units;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Cli, Global};
+use crate::exit::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_tracing(cli.global.verbose);
+    match prepare(&cli.global).and_then(|()| run::run(cli.command, &cli.global)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => end(&failure),
+    }
+}
+
+fn end(failure: &Failure) -> ExitCode {
+    if let Some(line) = failure.line() {
+        report::say(&format!("fabric: {line}"));
+    }
+    ExitCode::from(failure)
+}
+
+fn start_tracing(verbose: u8) {
+    let default = match verbose {
+        0 => "off",
+        1 => "debug",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_env("FABRIC_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+}
+
+fn prepare(global: &Global) -> Result<(), Failure> {
+    if global.die_with_parent {
+        let set =
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        set.map_err(|error| Failure::io("cannot follow the parent")(error.into()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! The subcommands.
+
+mod publish;
+mod pull;
+mod push;
+mod receive;
+mod reply;
+mod request;
+mod send;
+mod subscribe;
+mod worker;
+
+use crate::args::{Command, Global};
+use crate::demo;
+use crate::exit::Failure;
+
+/// Runs a subcommand.
+///
+/// # Errors
+/// Why it did not do everything.
+pub(crate) fn run(command: Command, global: &Global) -> Result<(), Failure> {
+    match command {
+        Command::Pub(args) => publish::run(&args, global),
+        Command::Sub(args) => subscribe::run(args, global),
+        Command::Push(args) => push::run(&args, global),
+        Command::Pull(args) => pull::run(&args, global),
+        Command::Req(args) => request::run(&args, global),
+        Command::Rep(args) => reply::run(&args, global),
+        Command::Demo(args) => demo::run(&args, global),
+        Command::Worker(args) => worker::run(&args, global),
+    }
+}
