@@ -39,6 +39,11 @@ impl<P: Peer> Replies<P> {
         Some((peer, id))
     }
 
+    /// Whom the answer would go to, if it is still wanted.
+    pub fn asker(&self, ticket: Ticket) -> Option<P> {
+        self.open.get(ticket.0).map(|(peer, _)| *peer)
+    }
+
     /// A request will not be answered. True if it was open.
     pub fn abandon(&mut self, ticket: Ticket) -> bool {
         self.reply(ticket).is_some()
@@ -88,6 +93,7 @@ mod tests {
             (replies.on_request(1, 7), replies.on_request(2, 7), replies.on_request(1, 8));
         assert_eq!(replies.reply(c), Some((1, 8)));
         assert_eq!(replies.reply(a), Some((1, 7)));
+        assert_eq!((replies.asker(a), replies.asker(b)), (None, Some(2)));
         assert_eq!(replies.reply(b), Some((2, 7)));
     }
 

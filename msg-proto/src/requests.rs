@@ -139,6 +139,11 @@ impl<P: Peer> Requests<P> {
         self.open.get(id.0)?.state.holder()
     }
 
+    /// Whether the request is under way: not answered, lost or cancelled.
+    pub fn is_open(&self, id: RequestId) -> bool {
+        self.open.get(id.0).is_some()
+    }
+
     /// How many requests are under way.
     pub fn len(&self) -> usize {
         self.open.len()

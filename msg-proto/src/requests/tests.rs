@@ -39,8 +39,10 @@ fn req_06_only_the_peer_that_was_asked_is_heard_and_once() {
     let mut requests = requests();
     let id = sent(&mut requests, A, false);
     assert_eq!(requests.on_reply(B, id), Reply::Stale);
+    assert!(requests.is_open(id));
     assert_eq!(requests.on_reply(A, id), Reply::Accept);
     assert_eq!((requests.on_reply(A, id), requests.len()), (Reply::Stale, 0));
+    assert!(!requests.is_open(id));
 }
 
 #[test]
