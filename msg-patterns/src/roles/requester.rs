@@ -1,6 +1,6 @@
 //! REQ: each request to one peer in turn, and its reply back to whoever asked.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use msg_proto::fault::Fault;
@@ -20,11 +20,10 @@ pub(crate) struct Requester {
     requests: Requests<PeerId>,
     rotation: RoundRobin<PeerId>,
     retry: bool,
-    /// Requests that may have to be sent again.
+    /// With `retry`: requests that may have to be sent again.
     kept: HashMap<RequestId, Message>,
-    /// Requests that wait for a peer with room.
-    waiting: VecDeque<RequestId>,
-    /// Where each request went first, and what became of it.
+    waiting: Waiting,
+    /// What became of requests, until it is asked for.
     results: HashMap<RequestId, Result<Message, Error>>,
     scratch: Vec<(RequestId, Lost)>,
 }
@@ -36,39 +35,56 @@ impl Requester {
             rotation: RoundRobin::new(),
             retry: options.retry || options.resend_after.is_some(),
             kept: HashMap::new(),
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             results: HashMap::new(),
             scratch: Vec::new(),
         }
     }
 
-    /// Sends a request to the next peer with room, or hands it back.
+    /// Sends a request to the next peer with room, keeps it for the first of those being connected
+    /// to, or hands it back.
     pub(crate) fn request(
         &mut self,
         net: &mut Net,
         message: Message,
         deadline: Option<Duration>,
     ) -> Result<RequestId, (Message, Room)> {
-        let Some(peer) = self.pick(net, &message, None) else {
-            let room = why_none(&self.rotation, net, message.len() as u64);
-            return Err((message, room));
-        };
+        let peer = self.pick(net, &message, None);
+        if peer.is_none() {
+            let room = self.room_to_wait(net, message.len() as u64);
+            if room != Room::Yes {
+                return Err((message, room));
+            }
+        }
         net.counters.accepted += 1;
         // Which of them may go to another peer is decided when one is lost.
         let id = self.requests.start(deadline, true);
         if self.retry {
             self.kept.insert(id, message.clone());
         }
-        self.assign(net, id, peer, message);
+        match peer {
+            Some(peer) => self.assign(net, id, peer, message),
+            None => self.waiting.push(id, message),
+        }
         Ok(id)
     }
 
+    /// The next connected peer with room, if possible another one than `not`.
     fn pick(&mut self, net: &Net, message: &Message, not: Option<PeerId>) -> Option<PeerId> {
         let size = message.len() as u64;
-        let fits = |peer| net.room(peer, size) == Room::Yes;
+        let fits = |peer| net.peer(peer).is_up() && net.room(peer, size) == Room::Yes;
         self.rotation
             .next(|peer| Some(peer) != not && fits(peer))
             .or_else(|| self.rotation.next(fits))
+    }
+
+    /// Whether a request can wait for a peer that is being connected to. Bound to one of them it
+    /// would be stuck should another one come first.
+    fn room_to_wait(&self, net: &Net, size: u64) -> Room {
+        if !self.rotation.any(|peer| net.room(peer, size) == Room::Yes) {
+            return why_none(&self.rotation, net, size);
+        }
+        if self.waiting.fits(&net.options, size) { Room::Yes } else { Room::Full }
     }
 
     fn assign(&mut self, net: &mut Net, id: RequestId, peer: PeerId, message: Message) {
@@ -78,42 +94,37 @@ impl Requester {
 
     /// What became of a request, if anything has.
     pub(crate) fn take_result(&mut self, id: RequestId) -> Option<Result<Message, Error>> {
-        self.results.remove(&id)
+        let cancelled = || Err(Error::new(ErrorKind::State, "another request took its place"));
+        self.results.remove(&id).or_else(|| (!self.requests.is_open(id)).then(cancelled))
     }
 
-    /// Nobody waits for the reply any more: a late one is dropped.
+    /// Nobody wants the request any more: it is not sent if that can be helped, and a late reply is
+    /// dropped.
     pub(crate) fn cancel(&mut self, id: RequestId) {
+        self.waiting.remove(id);
+        self.abandon(id);
+    }
+
+    /// Nobody waits for the reply any more; the request itself still leaves.
+    pub(crate) fn abandon(&mut self, id: RequestId) {
         self.requests.cancel(id);
         self.kept.remove(&id);
         self.results.remove(&id);
     }
 
     fn finish(&mut self, id: RequestId, result: Result<Message, Error>) {
-        self.kept.remove(&id);
+        self.cancel(id);
         self.results.insert(id, result);
     }
 
-    /// Requests that never left the queue of a peer that is gone are as good as new.
-    fn take_unsent(&mut self, net: &mut Net, peer: PeerId) -> HashSet<RequestId> {
-        let mut unsent = HashSet::new();
-        for outgoing in net.take_queue(peer) {
-            if let Head::Request { id } = outgoing.head {
-                unsent.insert(RequestId(id));
-                self.kept.insert(RequestId(id), outgoing.message);
-            }
-        }
-        unsent
-    }
-
-    fn on_lost(&mut self, net: &mut Net, id: RequestId, lost: Lost, may_retry: bool) {
-        match lost {
-            Lost::Expired => self.finish(id, Err(Error::timed_out("no reply came"))),
-            Lost::Retry if may_retry => {
+    fn on_lost(&mut self, net: &mut Net, id: RequestId, lost: Lost) {
+        match (lost, self.kept.get(&id)) {
+            (Lost::Expired, _) => self.finish(id, Err(Error::timed_out("no reply came"))),
+            (Lost::Retry, Some(message)) => {
                 net.counters.redelivered += 1;
-                self.waiting.push_back(id);
+                self.waiting.push(id, message.clone());
             }
-            Lost::Retry | Lost::Failed => {
-                self.requests.cancel(id);
+            (Lost::Retry | Lost::Failed, _) => {
                 let text = "the peer that held the request is gone: ask again, or set retry";
                 self.finish(id, Err(Error::new(ErrorKind::PeerGone, text)));
             }
@@ -122,13 +133,16 @@ impl Requester {
 
     /// Sends waiting requests to peers with room, to another one than before if possible.
     fn send_waiting(&mut self, net: &mut Net) {
-        for _ in 0..self.waiting.len() {
-            let Some(id) = self.waiting.pop_front() else { return };
-            let Some(message) = self.kept.get(&id).cloned() else { continue };
+        while let Some((id, message)) = self.waiting.pop() {
             let before = self.requests.holder(id);
-            match self.pick(net, &message, before) {
-                Some(peer) => self.assign(net, id, peer, message),
-                None => self.waiting.push_back(id),
+            if let Some(peer) = self.pick(net, &message, before) {
+                self.assign(net, id, peer, message);
+            } else if why_none(&self.rotation, net, message.len() as u64) == Room::TooLong {
+                let text =
+                    "the request has more bytes than the peer takes: raise message_bytes_max";
+                self.finish(id, Err(Error::new(ErrorKind::TooLong, text)));
+            } else {
+                return self.waiting.push_front(id, message);
             }
         }
     }
@@ -143,9 +157,8 @@ impl Role for Requester {
         if request { Err(Fault::Protocol) } else { Ok(()) }
     }
 
-    fn on_attach(&mut self, net: &mut Net, peer: PeerId) {
+    fn on_attach(&mut self, _net: &mut Net, peer: PeerId) {
         self.rotation.add(peer);
-        self.send_waiting(net);
     }
 
     fn on_up(&mut self, net: &mut Net, peer: PeerId) {
@@ -157,20 +170,21 @@ impl Role for Requester {
         if last {
             self.rotation.remove(peer);
         }
-        let unsent = self.take_unsent(net, peer);
+        let mut unsent = take_unsent(net, peer);
         let mut lost = std::mem::take(&mut self.scratch);
         self.requests.on_gone(peer, &mut lost);
         for (id, what) in lost.drain(..) {
-            self.on_lost(net, id, what, self.retry || unsent.contains(&id));
+            match unsent.remove(&id) {
+                Some(message) => self.waiting.push(id, message),
+                None => self.on_lost(net, id, what),
+            }
         }
         self.scratch = lost;
         self.send_waiting(net);
     }
 
     fn on_writable(&mut self, net: &mut Net, _peer: PeerId) {
-        if !self.waiting.is_empty() {
-            self.send_waiting(net);
-        }
+        self.send_waiting(net);
     }
 
     /// Replies of others than the peer that was asked, and late ones, are dropped (REQ-06, REQ-11).
@@ -193,7 +207,7 @@ impl Role for Requester {
         let mut lost = std::mem::take(&mut self.scratch);
         self.requests.on_timeout(now, &mut lost);
         for (id, what) in lost.drain(..) {
-            self.on_lost(net, id, what, self.retry);
+            self.on_lost(net, id, what);
         }
         self.scratch = lost;
         self.send_waiting(net);
@@ -201,5 +215,56 @@ impl Role for Requester {
 
     fn poll_timeout(&self) -> Option<Duration> {
         self.requests.poll_timeout()
+    }
+
+    fn is_pending(&self) -> bool {
+        !self.waiting.queue.is_empty()
+    }
+}
+
+/// Requests that never left the queue of a peer that is gone: they are as good as new.
+fn take_unsent(net: &mut Net, peer: PeerId) -> HashMap<RequestId, Message> {
+    let unsent = net.take_queue(peer).into_iter().map(|outgoing| match outgoing.head {
+        Head::Request { id } => Some((RequestId(id), outgoing.message)),
+        Head::None | Head::Reply { .. } => None,
+    });
+    unsent.flatten().collect()
+}
+
+/// Requests that wait for a peer with room.
+#[derive(Default)]
+struct Waiting {
+    queue: VecDeque<(RequestId, Message)>,
+    bytes: u64,
+}
+
+impl Waiting {
+    fn fits(&self, options: &Options, size: u64) -> bool {
+        let messages = (self.queue.len() as u64) < Options::limit(options.send_hwm);
+        let bytes = self.bytes.saturating_add(size) <= Options::limit(options.send_hwm_bytes);
+        messages && (bytes || self.queue.is_empty())
+    }
+
+    fn push(&mut self, id: RequestId, message: Message) {
+        self.bytes += message.len() as u64;
+        self.queue.push_back((id, message));
+    }
+
+    fn push_front(&mut self, id: RequestId, message: Message) {
+        self.bytes += message.len() as u64;
+        self.queue.push_front((id, message));
+    }
+
+    fn pop(&mut self) -> Option<(RequestId, Message)> {
+        let (id, message) = self.queue.pop_front()?;
+        self.bytes -= message.len() as u64;
+        Some((id, message))
+    }
+
+    fn remove(&mut self, id: RequestId) {
+        let at = self.queue.iter().position(|(waiting, _)| *waiting == id);
+        if let Some((_, message)) = at.and_then(|at| self.queue.remove(at)) {
+            self.bytes -= message.len() as u64;
+        }
     }
 }

@@ -188,19 +188,31 @@ impl Req {
     /// # Errors
     /// As `recv`, and `WouldBlock`.
     pub fn try_recv(&self) -> Result<Message, Error> {
-        let mut current = self.current.lock();
-        let id = current.ok_or_else(nothing_sent)?;
+        let id = self.under_way()?;
         let result = self.handle.try_recv_with(|core| core.role.take_result(id))?;
-        *current = None;
+        self.end(id);
         result
     }
 
+    /// Waits without the lock, so that a relaxed `send` on another thread can take the request's
+    /// place.
     fn recv_until(&self, patience: Patience) -> Result<Message, Error> {
-        let mut current = self.current.lock();
-        let id = current.ok_or_else(nothing_sent)?;
+        let id = self.under_way()?;
         let result = self.handle.recv_until(patience, |core| core.role.take_result(id))?;
-        *current = None;
+        self.end(id);
         result
+    }
+
+    fn under_way(&self) -> Result<RequestId, Error> {
+        let nothing_sent = "no request is under way: send one first";
+        (*self.current.lock()).ok_or_else(|| Error::new(ErrorKind::State, nothing_sent))
+    }
+
+    fn end(&self, id: RequestId) {
+        let mut current = self.current.lock();
+        if *current == Some(id) {
+            *current = None;
+        }
     }
 
     fn cancel(&self, id: RequestId) {
@@ -216,16 +228,13 @@ impl Req {
 }
 
 impl Drop for Req {
-    /// Nobody will receive the reply any more.
+    /// Nobody will receive the reply any more; the request itself still leaves.
     fn drop(&mut self) {
         if let Some(id) = self.current.get_mut().take() {
-            self.cancel(id);
+            // Terminated already: nothing is under way.
+            drop(self.handle.shared.command(|core| core.role.abandon(id)));
         }
     }
-}
-
-fn nothing_sent() -> Error {
-    Error::new(ErrorKind::State, "no request is under way: send one first")
 }
 
 /// A point in time on the socket's own clock.
