@@ -30,11 +30,11 @@ impl Replier {
     pub(crate) fn receive(&mut self, net: &mut Net) -> Option<(Message, Ticket)> {
         loop {
             let (peer, message) = next_ready(&mut self.ready, net)?;
-            let gone = !net.peer(peer).is_up();
+            // Nobody would get the reply, or another one under the same id.
+            let gone = !net.peer(peer).is_up() || net.peer(peer).epoch != message.epoch;
             net.remove_if_read(peer);
             let Some((id, envelope)) = message.tag else { continue };
             if gone {
-                // Nobody would get the reply.
                 net.counters.discarded += 1;
                 net.counters.delivered -= 1;
                 continue;
@@ -48,20 +48,28 @@ impl Replier {
     }
 
     /// Answers. A reply whose asker is gone or has no room is dropped and counted (REP-05, REP-06);
-    /// says whether it was not.
-    pub(crate) fn reply(&mut self, net: &mut Net, ticket: Ticket, message: Message) -> bool {
-        let envelope = self.envelopes.remove(&ticket).unwrap_or_default();
-        net.counters.accepted += 1;
-        let Some((peer, id)) = self.replies.reply(ticket) else {
-            net.counters.dropped += 1;
-            return false;
-        };
-        if net.room(peer, message.len() as u64) != Room::Yes {
-            net.count_dropped(peer, 1);
-            return false;
+    /// one that is too long for its asker is handed back, so that a shorter one can take its place.
+    pub(crate) fn reply(
+        &mut self,
+        net: &mut Net,
+        ticket: Ticket,
+        message: Message,
+    ) -> Result<(), (Message, Room)> {
+        let asker = self.replies.asker(ticket);
+        let room = asker.map_or(Room::Down, |peer| net.room(peer, message.len() as u64));
+        if room == Room::TooLong {
+            return Err((message, room));
         }
-        net.give(peer, Outgoing::new(message, Head::Reply { id, envelope }));
-        true
+        net.counters.accepted += 1;
+        let envelope = self.envelopes.remove(&ticket).unwrap_or_default();
+        match self.replies.reply(ticket) {
+            Some((peer, id)) if room == Room::Yes => {
+                net.give(peer, Outgoing::new(message, Head::Reply { id, envelope }));
+            }
+            Some((peer, _)) => net.count_dropped(peer, 1),
+            None => net.counters.dropped += 1,
+        }
+        Ok(())
     }
 
     /// A request will not be answered.

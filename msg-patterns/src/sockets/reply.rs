@@ -18,7 +18,16 @@ use crate::{Context, Error, ErrorKind, Message, SendError};
 /// and answer them in any order.
 pub struct Rep {
     handle: Arc<Handle<Replier>>,
-    current: Mutex<Option<Ticket>>,
+    turn: Mutex<Turn>,
+}
+
+/// What a handle may do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Receive,
+    /// A thread is receiving.
+    Receiving,
+    Answer(Ticket),
 }
 
 common_calls!(Rep);
@@ -26,13 +35,13 @@ common_calls!(Rep);
 impl Socket for Rep {
     fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
         let handle = Handle::open(context, options.0, 0, Replier::new())?;
-        Ok(Self { handle, current: Mutex::new(None) })
+        Ok(Self { handle, turn: Mutex::new(Turn::Receive) })
     }
 }
 
 impl Clone for Rep {
     fn clone(&self) -> Self {
-        Self { handle: self.handle.clone(), current: Mutex::new(None) }
+        Self { handle: self.handle.clone(), turn: Mutex::new(Turn::Receive) }
     }
 }
 
@@ -40,7 +49,8 @@ impl Rep {
     /// Receives a request, waiting for one; `send` answers it.
     ///
     /// # Errors
-    /// `State` (the last request is still to be answered) or `Terminated`.
+    /// `State` (the last request is still to be answered, or another thread is receiving with this
+    /// handle) or `Terminated`.
     pub fn recv(&self) -> Result<Message, Error> {
         self.recv_until(Patience::Endless)
     }
@@ -58,19 +68,22 @@ impl Rep {
     /// # Errors
     /// As `recv`, and `WouldBlock`.
     pub fn try_recv(&self) -> Result<Message, Error> {
-        let mut current = self.current.lock();
-        check_answered(*current)?;
-        let (message, ticket) = self.handle.try_recv_with(receive)?;
-        *current = Some(ticket);
-        Ok(message)
+        self.recv_by(|handle| handle.try_recv_with(receive))
     }
 
     fn recv_until(&self, patience: Patience) -> Result<Message, Error> {
-        let mut current = self.current.lock();
-        check_answered(*current)?;
-        let (message, ticket) = self.handle.recv_until(patience, receive)?;
-        *current = Some(ticket);
-        Ok(message)
+        self.recv_by(|handle| handle.recv_until(patience, receive))
+    }
+
+    fn recv_by(
+        &self,
+        receive: impl FnOnce(&Handle<Replier>) -> Result<(Message, Ticket), Error>,
+    ) -> Result<Message, Error> {
+        self.turn.lock().begin_to_receive()?;
+        let found = receive(&self.handle);
+        *self.turn.lock() =
+            found.as_ref().map_or(Turn::Receive, |(_, ticket)| Turn::Answer(*ticket));
+        found.map(|(message, _)| message)
     }
 
     /// Answers the request that this handle received last. Never waits: if the asker is gone or
@@ -80,13 +93,13 @@ impl Rep {
     /// The message with `State` (there is no such request), `TooLong` or `Terminated`.
     pub fn send(&self, message: impl Into<Message>) -> Result<(), SendError> {
         let message = message.into();
-        let mut current = self.current.lock();
-        let Some(ticket) = *current else {
+        let mut turn = self.turn.lock();
+        let Turn::Answer(ticket) = *turn else {
             let text = "no request is to be answered: receive one first";
             return Err(SendError::new(message, Error::new(ErrorKind::State, text)));
         };
         answer(&self.handle, ticket, message)?;
-        *current = None;
+        *turn = Turn::Receive;
         Ok(())
     }
 
@@ -110,7 +123,7 @@ impl Rep {
 impl Drop for Rep {
     /// The request that this handle received last will not be answered.
     fn drop(&mut self) {
-        if let Some(ticket) = self.current.get_mut().take() {
+        if let Turn::Answer(ticket) = *self.turn.get_mut() {
             abandon(&self.handle, ticket);
         }
     }
@@ -160,12 +173,17 @@ impl std::fmt::Debug for Request {
     }
 }
 
-fn check_answered(current: Option<Ticket>) -> Result<(), Error> {
-    match current {
-        None => Ok(()),
-        Some(_) => {
-            Err(Error::new(ErrorKind::State, "the last request is to be answered first: call send"))
-        }
+impl Turn {
+    fn begin_to_receive(&mut self) -> Result<(), Error> {
+        let text = match self {
+            Self::Receive => {
+                *self = Self::Receiving;
+                return Ok(());
+            }
+            Self::Receiving => "another thread is receiving with this handle: clone it",
+            Self::Answer(_) => "the last request is to be answered first: call send",
+        };
+        Err(Error::new(ErrorKind::State, text))
     }
 }
 
@@ -175,7 +193,6 @@ fn receive(core: &mut Core<Replier>) -> Option<(Message, Ticket)> {
 
 fn answer(handle: &Handle<Replier>, ticket: Ticket, message: Message) -> Result<(), SendError> {
     handle.send_with(message, Patience::Endless, |core, message| {
-        core.role.reply(&mut core.net, ticket, message);
-        Ok(())
+        core.role.reply(&mut core.net, ticket, message)
     })
 }
