@@ -123,18 +123,22 @@ impl<R: Role> Core<R> {
     pub(crate) fn advance_close(&mut self) -> bool {
         let pending = self.role.is_pending();
         for peer in self.net.peer_ids() {
-            let entry = self.net.peer(peer);
-            if pending {
-                continue;
-            }
-            if entry.ep.is_some() {
+            if self.net.peer(peer).ep.is_some() && !pending {
                 self.net.goodbye_if_drained(peer);
-            } else if entry.queue.is_empty() {
+            } else if self.net.peer(peer).ep.is_none() && self.is_ending(peer) {
+                self.role.on_gone(&mut self.net, peer, true);
                 self.net.forget(peer);
             }
         }
         self.net.flush();
         self.net.peers.is_empty() && !pending
+    }
+
+    /// Whether nothing is left to connect to the peer for.
+    pub(crate) fn is_ending(&self, peer: PeerId) -> bool {
+        let entry = self.net.peer(peer);
+        let closed = self.net.closing && !self.role.is_pending();
+        entry.queue.is_empty() && (closed || entry.leaving.is_some())
     }
 }
 
@@ -240,13 +244,10 @@ impl Net {
         self.monitors.tell(&MonitorEvent::ConnectRetried { addr, interval });
     }
 
-    /// The connection that this side asked for ended: try again, unless it was to end.
-    pub(crate) fn after_close(&mut self, peer: PeerId, was_up: bool, why: &FabricError) {
+    /// The connection that this side asked for ended: it is wanted again.
+    pub(crate) fn try_again(&mut self, peer: PeerId, was_up: bool, why: &FabricError) {
         let Origin::Connector(key) = self.peer(peer).origin else { return };
-        let ending = self.peer(peer).leaving.is_some() || self.closing;
-        if ending && self.peer(peer).queue.is_empty() {
-            self.forget(peer);
-        } else if was_up {
+        if was_up {
             self.schedule_retry(key, why);
         } else {
             self.on_connect_failed(key, why);
@@ -322,7 +323,7 @@ impl Net {
     }
 
     /// Removes a peer that has no connection.
-    fn forget(&mut self, peer: PeerId) {
+    pub(crate) fn forget(&mut self, peer: PeerId) {
         self.leave_batch(peer);
         let entry = self.peers.remove(peer.0 as usize);
         if let Origin::Connector(key) = entry.origin {

@@ -90,15 +90,17 @@ impl<R: Role> Core<R> {
             self.net.monitors.tell(&MonitorEvent::Disconnected { peer, why, dropped });
         }
         let accepted = !self.net.peer(peer).is_connector();
+        let last = accepted || self.is_ending(peer);
         // A leaving peer was taken from the role when it left.
-        if (was_up || accepted) && self.net.peer(peer).leaving.is_none() {
-            let last = accepted || self.net.closing;
+        if (was_up || last) && self.net.peer(peer).leaving.is_none() {
             self.role.on_gone(&mut self.net, peer, last);
         }
         if accepted {
             self.net.remove_if_read(peer);
+        } else if last {
+            self.net.forget(peer);
         } else {
-            self.net.after_close(peer, was_up, why);
+            self.net.try_again(peer, was_up, why);
             self.end_stopped();
         }
     }
