@@ -28,6 +28,7 @@
 //! | 0x20 | SUBSCRIBE | HISTORY   | topic                                                          |
 //! | 0x21 | CANCEL    | –         | topic                                                          |
 //! | 0x22 | DROPPED   | –         | u64: how many messages were dropped for this subscriber here   |
+//! | 0x23 | SETTLED   | –         | –; every topic that was wanted when the link came up was named |
 //! | 0x30 | REQUEST   | –         | id u64, envelope; the parts of the request follow              |
 //! | 0x31 | REPLY     | –         | id u64, envelope of the request; the parts of the reply follow |
 //! | 0x32 | ACK       | –         | u64: how many messages were processed in all since HELLO       |
@@ -74,6 +75,7 @@ mod kind {
     pub(super) const SUBSCRIBE: u8 = 0x20;
     pub(super) const CANCEL: u8 = 0x21;
     pub(super) const DROPPED: u8 = 0x22;
+    pub(super) const SETTLED: u8 = 0x23;
     pub(super) const REQUEST: u8 = 0x30;
     pub(super) const REPLY: u8 = 0x31;
     pub(super) const ACK: u8 = 0x32;
@@ -130,6 +132,7 @@ pub enum Frame<'a> {
     Subscribe { history: bool, topic: &'a [u8] },
     Cancel { topic: &'a [u8] },
     Dropped { count: u64 },
+    Settled,
     Request { id: u64, envelope: &'a [u8] },
     Reply { id: u64, envelope: &'a [u8] },
     Ack { count: u64 },
@@ -246,6 +249,7 @@ impl<'a> Frame<'a> {
             Self::Subscribe { history, topic } => Encoded::new(kind::SUBSCRIBE, history, topic),
             Self::Cancel { topic } => Encoded::new(kind::CANCEL, false, topic),
             Self::Dropped { count } => words(kind::DROPPED, false).put(&count.to_le_bytes()),
+            Self::Settled => words(kind::SETTLED, false),
             Self::Request { id, envelope } => {
                 Encoded::new(kind::REQUEST, false, envelope).put(&id.to_le_bytes())
             }
@@ -298,6 +302,7 @@ fn allowed_flags(kind: u8) -> Result<u8, WireError> {
         | kind::CONTINUE
         | kind::CANCEL
         | kind::DROPPED
+        | kind::SETTLED
         | kind::REQUEST..=kind::ACK => Ok(0),
         unknown => Err(WireError::Kind(unknown)),
     }
@@ -327,6 +332,7 @@ fn decode_body(kind: u8, flag: bool, mut body: Body<'_>) -> Result<Frame<'_>, Wi
         kind::SUBSCRIBE => Frame::Subscribe { history: flag, topic: body.0 },
         kind::CANCEL => Frame::Cancel { topic: body.0 },
         kind::DROPPED => body.end(|body| Ok(Frame::Dropped { count: body.u64()? }))?,
+        kind::SETTLED => body.end(|_| Ok(Frame::Settled))?,
         kind::REQUEST => {
             Frame::Request { id: body.u64()?, envelope: body.rest(ENVELOPE_BYTES_MAX)? }
         }

@@ -15,7 +15,7 @@ struct Parts {
     text: String,
 }
 
-const KINDS: usize = 17;
+const KINDS: usize = 18;
 
 /// The frame of each kind that `parts` makes.
 fn frame(kind: usize, parts: &Parts) -> Frame<'_> {
@@ -37,9 +37,10 @@ fn frame(kind: usize, parts: &Parts) -> Frame<'_> {
         11 => Frame::Subscribe { history: flag, topic: bytes },
         12 => Frame::Cancel { topic: bytes },
         13 => Frame::Dropped { count: a },
-        14 => Frame::Request { id: a, envelope: upto(ENVELOPE_BYTES_MAX) },
-        15 => Frame::Reply { id: a, envelope: upto(ENVELOPE_BYTES_MAX) },
-        16 => Frame::Ack { count: a },
+        14 => Frame::Settled,
+        15 => Frame::Request { id: a, envelope: upto(ENVELOPE_BYTES_MAX) },
+        16 => Frame::Reply { id: a, envelope: upto(ENVELOPE_BYTES_MAX) },
+        17 => Frame::Ack { count: a },
         _ => unreachable!("there are {KINDS} kinds"),
     }
 }
@@ -61,9 +62,10 @@ fn kind(frame: &Frame<'_>) -> usize {
         Frame::Subscribe { .. } => 11,
         Frame::Cancel { .. } => 12,
         Frame::Dropped { .. } => 13,
-        Frame::Request { .. } => 14,
-        Frame::Reply { .. } => 15,
-        Frame::Ack { .. } => 16,
+        Frame::Settled => 14,
+        Frame::Request { .. } => 15,
+        Frame::Reply { .. } => 16,
+        Frame::Ack { .. } => 17,
     }
 }
 
