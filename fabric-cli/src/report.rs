@@ -110,7 +110,7 @@ impl Summary {
     }
 
     /// Rates, unless there was no time to measure one.
-    pub(crate) fn rates(&self) -> Option<String> {
+    fn rates(&self) -> Option<String> {
         (self.seconds > 0.0 && self.messages > 0).then(|| {
             let messages = HumanCount((self.messages as f64 / self.seconds) as u64);
             let bytes = HumanBytes((self.bytes as f64 / self.seconds) as u64);

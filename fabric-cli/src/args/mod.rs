@@ -178,7 +178,7 @@ pub(crate) struct RepArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// File to send, line by line and in pieces; by default 200 KiB of measurements that come along
+    /// File to send, line by line and in pieces; by default 190 KiB of measurements that come along
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
 }
