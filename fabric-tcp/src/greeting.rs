@@ -150,14 +150,14 @@ impl Driver {
         self.drop_greeting(index);
     }
 
-    /// Ends a greeting without a word. What this side said still reaches the peer, which may be of
-    /// another version and wants to say so.
+    /// Ends a greeting without a word. Unlike endpoints these do not linger: strangers should cost
+    /// no descriptor longer than they must.
     pub(crate) fn drop_greeting(&mut self, index: usize) {
         let Some(conn) = self.table.get(index) else { return };
         if let Phase::Greeting(Greeting { origin: Origin::Accepted(_), .. }) = &conn.phase {
             self.accepting.pending -= 1;
         }
-        self.linger(index, Vec::new());
+        self.table.remove(index);
     }
 }
 
