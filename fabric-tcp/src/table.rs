@@ -195,3 +195,14 @@ impl Table {
         EpId(u64::from(self.next_id) << 32 | u64::from(index))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_costs_less_than_a_kilobyte() {
+        let bytes = size_of::<Conn>() + size_of::<Endpoint>();
+        assert!(bytes < 1000, "{bytes}");
+    }
+}

@@ -349,3 +349,7 @@ fn push_range<'a>(
         push_piece(&bytes[..end], &mut skip, pieces);
     }
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

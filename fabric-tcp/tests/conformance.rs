@@ -53,7 +53,11 @@ impl<D: Domain + 'static> Harness for Tcp<D> {
 
 /// The kernel makes of these what it has as a minimum: every message is written and read in parts.
 fn tiny_buffers() -> TcpOptions {
-    TcpOptions { send_buffer_bytes: Some(16 << 10), recv_buffer_bytes: Some(32 << 10), ..TcpOptions::default() }
+    TcpOptions {
+        send_buffer_bytes: Some(16 << 10),
+        recv_buffer_bytes: Some(32 << 10),
+        ..TcpOptions::default()
+    }
 }
 
 mod tcp {
