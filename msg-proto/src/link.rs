@@ -186,6 +186,9 @@ impl Link {
         if hello.version < VERSION_MIN || hello.version_min > VERSION {
             return Err(Fault::Version);
         }
+        if hello.identity.first() == Some(&0) {
+            return Err(Fault::Protocol);
+        }
         let socket_type = SocketType::from_code(hello.socket_type).ok_or(Fault::SocketType)?;
         if !self.config.socket_type.legal_peer(socket_type) {
             return Err(Fault::SocketType);
