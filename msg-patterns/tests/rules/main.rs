@@ -3,5 +3,8 @@
 #[macro_use]
 mod support;
 
+mod generic;
 mod hwm;
+mod peers;
 mod pipe;
+mod sockets;
