@@ -3,8 +3,11 @@
 #[macro_use]
 mod support;
 
+mod calls;
 mod generic;
 mod hwm;
 mod peers;
 mod pipe;
+mod request;
+mod request_again;
 mod sockets;
