@@ -319,7 +319,9 @@ impl<R: Role> Shared<R> {
         }
         self.linger(&mut state, linger);
         state.closed = true;
-        state.core.net.finish();
+        let State { core, .. } = &mut *state;
+        core.role.on_end(&mut core.net);
+        core.net.finish();
         self.wakers.lock().clear();
         self.flags.closed.store(true, Ordering::SeqCst);
         self.changed.notify_all();

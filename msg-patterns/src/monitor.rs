@@ -186,8 +186,8 @@ pub struct Counters {
     pub received_bytes: u64,
     /// Messages given to the application.
     pub delivered: u64,
-    /// Messages dropped here: at a high-water mark, with the queue of a peer that left, or unsent
-    /// when the socket closed.
+    /// Messages dropped here: at a high-water mark, for a newer one (`conflate`), with the queue of
+    /// a peer that left, or unsent when the socket closed.
     pub dropped: u64,
     /// Messages that publishers said they dropped for this subscriber.
     pub lost: u64,

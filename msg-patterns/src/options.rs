@@ -25,7 +25,8 @@ pub enum OnFull {
     /// Drop it for that subscriber, count it, and tell the subscriber.
     #[default]
     Drop,
-    /// Wait until every matching subscriber has room; `try_send` says `WouldBlock`.
+    /// Wait until every matching subscriber has room; `try_send` says `WouldBlock`. A peer that is
+    /// being connected to counts as matching until it has said what it wants.
     Block,
 }
 
@@ -204,8 +205,11 @@ impl Options {
         if self.handshake_timeout.is_zero() {
             return invalid("handshake_timeout must be over 0");
         }
-        if self.conflate && self.history > 0 {
-            return invalid("conflate keeps one message only: it cannot go with history");
+        if self.conflate && (self.history > 0 || self.on_full == OnFull::Block) {
+            return invalid("conflate keeps one message only: it cannot go with history or Block");
+        }
+        if self.invert_matching && self.history > 0 {
+            return invalid("history goes by topics: it cannot go with invert_matching");
         }
         Ok(())
     }

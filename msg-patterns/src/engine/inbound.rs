@@ -77,6 +77,7 @@ impl<R: Role> Core<R> {
             Frame::Subscribe { .. }
             | Frame::Cancel { .. }
             | Frame::Dropped { .. }
+            | Frame::Settled
             | Frame::Ack { .. } => {
                 self.net.require_up(peer)?;
                 // The role has forgotten a peer that this side is leaving.
@@ -155,7 +156,8 @@ impl<R: Role> Core<R> {
 
     fn keep(&mut self, peer: PeerId, message: Incoming) {
         if self.net.options.conflate {
-            self.net.empty_inbox(peer);
+            let replaced = self.net.empty_inbox(peer);
+            self.net.count_dropped(peer, replaced);
         }
         let entry = self.net.peer_mut(peer);
         entry.inbox.push_back(message);

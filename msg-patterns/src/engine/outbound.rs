@@ -298,6 +298,22 @@ impl Net {
         self.peer_mut(peer).dropped += count;
     }
 
+    /// Counts messages that a subscriber misses, and that it is told of.
+    pub(crate) fn miss(&mut self, peer: PeerId, count: u64) {
+        self.count_dropped(peer, count);
+        self.peer_mut(peer).dropped_untold += count;
+    }
+
+    /// Drops what is queued for a subscriber and has not begun to leave.
+    pub(crate) fn drop_unbegun(&mut self, peer: PeerId) {
+        let queue = &mut self.peer_mut(peer).queue;
+        let begun = usize::from(queue.front().is_some_and(|outgoing| outgoing.begun));
+        let dropped: Vec<Outgoing> = queue.drain(begun.min(queue.len())..).collect();
+        self.peer_mut(peer).queue_bytes -=
+            dropped.iter().map(|outgoing| outgoing.size).sum::<u64>();
+        self.miss(peer, dropped.len() as u64);
+    }
+
     /// Sends a frame that is no message. Always succeeds: when the pool is empty it takes memory of
     /// its own, and the protocol bounds how many there are.
     pub(crate) fn control(&mut self, peer: PeerId, frame: &Frame<'_>) {

@@ -11,6 +11,7 @@ use crate::engine::peer::Incoming;
 use crate::engine::{Net, Room};
 use crate::monitor::PeerId;
 
+mod held;
 pub(crate) mod publisher;
 pub(crate) mod puller;
 pub(crate) mod pusher;
@@ -60,6 +61,8 @@ pub(crate) trait Role: Send + 'static {
     fn is_pending(&self) -> bool {
         false
     }
+    /// The socket ends: what is left here is dropped and counted.
+    fn on_end(&mut self, _net: &mut Net) {}
 }
 
 /// Why none of the peers takes a message of `size` bytes: waiting helps if one is only full.

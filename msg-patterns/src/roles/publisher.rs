@@ -1,6 +1,6 @@
 //! PUB: each message to every peer that subscribed to it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use msg_proto::fault::Fault;
 use msg_proto::topics::{TopicLimits, TopicTable};
@@ -8,6 +8,7 @@ use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;
 
 use super::Role;
+use super::held::Held;
 use crate::Message;
 use crate::engine::peer::{Head, Incoming, Outgoing};
 use crate::engine::{Net, Room};
@@ -22,15 +23,17 @@ const TOPICS_BYTES_MAX: usize = 64 << 20;
 /// The publishing end.
 pub(crate) struct Publisher {
     topics: TopicTable<PeerId>,
+    /// Peers that have said what they want.
+    settled: BTreeSet<PeerId>,
+    /// What is kept for peers being connected to that have not.
+    held: HashMap<PeerId, Held>,
     invert: bool,
     on_full: OnFull,
     conflate: bool,
     /// The last messages, for subscribers that come late.
     history: VecDeque<Message>,
     history_max: usize,
-    /// Messages for peers being connected to that have not said yet what they want (PUB-03).
-    held: HashMap<PeerId, VecDeque<Message>>,
-    held_max: usize,
+    published: u64,
     matched: Vec<PeerId>,
 }
 
@@ -43,13 +46,14 @@ impl Publisher {
         };
         Self {
             topics: TopicTable::new(limits),
+            settled: BTreeSet::new(),
+            held: HashMap::new(),
             invert: options.invert_matching,
             on_full: options.on_full,
             conflate: options.conflate,
             history: VecDeque::new(),
             history_max: options.history,
-            held: HashMap::new(),
-            held_max: usize::try_from(Options::limit(options.send_hwm)).unwrap_or(usize::MAX),
+            published: 0,
             matched: Vec::new(),
         }
     }
@@ -57,11 +61,9 @@ impl Publisher {
     /// Publishes, or hands the message back if it is to wait for a subscriber without room.
     pub(crate) fn publish(&mut self, net: &mut Net, message: Message) -> Result<(), Message> {
         let mut matched = std::mem::take(&mut self.matched);
-        self.find_matches(net, message.first(), &mut matched);
+        self.find_matches(message.first(), &mut matched);
         let size = message.len() as u64;
-        let block = self.on_full == OnFull::Block
-            && matched.iter().any(|&peer| net.room(peer, size) == Room::Full);
-        if block {
+        if self.on_full == OnFull::Block && self.is_full(net, &matched, size) {
             self.matched = matched;
             return Err(message);
         }
@@ -76,53 +78,71 @@ impl Publisher {
         Ok(())
     }
 
-    fn find_matches(&self, net: &Net, subject: &[u8], matched: &mut Vec<PeerId>) {
+    /// Who is known to want a message with this subject.
+    fn find_matches(&self, subject: &[u8], matched: &mut Vec<PeerId>) {
         self.topics.matches(subject, matched);
         if self.invert {
-            let all = net.peer_ids();
             let matching = std::mem::take(matched);
-            matched.extend(
-                all.into_iter().filter(|peer| net.peer(*peer).is_up() && !matching.contains(peer)),
-            );
+            let others = self.settled.iter().filter(|peer| matching.binary_search(peer).is_err());
+            matched.extend(others);
         }
+        if !self.held.is_empty() {
+            matched.retain(|peer| !self.held.contains_key(peer));
+        }
+    }
+
+    /// Whether somebody who may want a message of `size` bytes has no room for it.
+    fn is_full(&self, net: &Net, matched: &[PeerId], size: u64) -> bool {
+        let holds = |peer| is_kept_for(net, peer);
+        matched.iter().any(|&peer| net.room(peer, size) == Room::Full)
+            || self.held.iter().any(|(&peer, held)| holds(peer) && !held.fits(net, peer, size))
     }
 
     /// Whether the peer can take the message; if not, it misses it and learns how many it missed.
     fn has_room(&self, net: &mut Net, peer: PeerId, size: u64) -> bool {
-        if self.conflate && !net.peer(peer).queue.is_empty() {
-            net.drop_queue(peer);
+        if self.conflate {
+            net.drop_unbegun(peer);
         }
         match net.room(peer, size) {
             Room::Yes => true,
-            Room::Full | Room::TooLong => {
-                net.count_dropped(peer, 1);
-                net.peer_mut(peer).dropped_untold += 1;
+            // Only what has begun to leave stands before it.
+            Room::Full if self.conflate => true,
+            Room::Full => {
+                net.miss(peer, 1);
+                false
+            }
+            Room::TooLong => {
+                net.miss(peer, 1);
+                // Nothing else may follow that would tell it.
+                net.pump(peer);
                 false
             }
             Room::Down => false,
         }
     }
 
+    fn give(&self, net: &mut Net, peer: PeerId, message: Message) {
+        if self.has_room(net, peer, message.len() as u64) {
+            net.give(peer, Outgoing::new(message, Head::None));
+        }
+    }
+
     /// Keeps the message for peers that have not said yet what they want.
     fn hold(&mut self, net: &mut Net, message: &Message) {
-        let topics = &self.topics;
-        self.held.retain(|peer, held| {
-            // Once a peer has subscribed, what it did not want then is of no use.
-            let waiting = !topics.peers().any(|subscribed| subscribed == *peer);
-            if waiting {
-                held.push_back(message.clone());
-            }
-            waiting
-        });
         for (&peer, held) in &mut self.held {
-            if held.len() > self.held_max {
-                held.pop_front();
-                net.count_dropped(peer, 1);
+            if !is_kept_for(net, peer) {
+                continue;
+            }
+            if held.fits(net, peer, message.len() as u64) {
+                held.push(message.clone());
+            } else {
+                net.miss(peer, 1);
             }
         }
     }
 
     fn remember(&mut self, message: &Message) {
+        self.published += 1;
         if self.history_max == 0 {
             return;
         }
@@ -139,41 +159,51 @@ impl Publisher {
         history: bool,
         topic: &[u8],
     ) -> Result<(), Fault> {
-        let past = self.wanted_past(peer, history, topic);
+        let mut past = Vec::new();
+        if let Some(held) = self.held.get_mut(&peer) {
+            held.history |= history;
+        } else if history {
+            past.extend(self.past(peer, topic));
+        }
         self.topics.subscribe(peer, topic).map_err(|_| Fault::Limit)?;
         for message in past {
-            if self.has_room(net, peer, message.len() as u64) {
-                net.give(peer, Outgoing::new(message, Head::None));
-            }
+            self.give(net, peer, message);
         }
         Ok(())
     }
 
-    /// Messages of the past that this subscription asks for and no earlier one of the peer did.
-    fn wanted_past(&mut self, peer: PeerId, history: bool, topic: &[u8]) -> Vec<Message> {
-        let topics = &self.topics;
-        let is_new = |message: &Message| {
-            message.first().starts_with(topic) && !topics.matches_peer(peer, message.first())
+    /// Messages of the past that this topic asks for and no earlier one of the peer did.
+    fn past(&self, peer: PeerId, topic: &[u8]) -> impl Iterator<Item = Message> {
+        let is_new = move |message: &&Message| {
+            message.first().starts_with(topic) && !self.topics.matches_peer(peer, message.first())
         };
-        let mut past = Vec::new();
-        if let Some(held) = self.held.get_mut(&peer) {
-            held.retain(|message| {
-                let wanted = message.first().starts_with(topic);
-                if wanted {
-                    past.push(message.clone());
-                }
-                !wanted
-            });
-        } else if history {
-            past.extend(self.history.iter().filter(|message| is_new(message)).cloned());
+        self.history.iter().filter(is_new).cloned()
+    }
+
+    /// The peer has said what it wants: it gets what was kept for it, in order.
+    fn settle(&mut self, net: &mut Net, peer: PeerId) {
+        self.settled.insert(peer);
+        let Some(held) = self.held.remove(&peer) else { return };
+        let past = if held.history { self.older_than(held.since) } else { 0 };
+        let mut wanted: Vec<Message> =
+            self.history.iter().take(past).chain(&held.messages).cloned().collect();
+        wanted.retain(|message| self.topics.matches_peer(peer, message.first()) != self.invert);
+        let skip = if self.conflate { wanted.len().saturating_sub(1) } else { 0 };
+        for message in wanted.into_iter().skip(skip) {
+            self.give(net, peer, message);
         }
-        past
+    }
+
+    /// How many messages of the history were published before the one with number `since`.
+    fn older_than(&self, since: u64) -> usize {
+        let first = self.published - self.history.len() as u64;
+        usize::try_from(since.saturating_sub(first)).unwrap_or(usize::MAX)
     }
 
     /// How many subscribers get a message with this subject.
     pub(crate) fn matching(&self, net: &Net, subject: &[u8]) -> usize {
         let mut matched = Vec::new();
-        self.find_matches(net, subject, &mut matched);
+        self.find_matches(subject, &mut matched);
         matched.retain(|&peer| net.peer(peer).is_up());
         matched.len()
     }
@@ -189,18 +219,27 @@ impl Role for Publisher {
     const ONE_CONNECT_EACH: bool = true;
 
     fn on_attach(&mut self, _net: &mut Net, peer: PeerId) {
-        self.held.insert(peer, VecDeque::new());
+        self.held.insert(peer, Held::since(self.published));
     }
 
-    fn on_up(&mut self, _net: &mut Net, peer: PeerId) {
-        // A peer that comes back says anew what it wants.
+    /// A peer that comes back says anew what it wants.
+    fn on_up(&mut self, net: &mut Net, peer: PeerId) {
         self.topics.remove_peer(peer);
+        self.settled.remove(&peer);
+        if net.peer(peer).is_connector() {
+            // What is still queued for it is in the history too: it gets nothing twice.
+            let returns = !net.peer(peer).queue.is_empty();
+            let since = if returns { 0 } else { self.published };
+            self.held.entry(peer).or_insert_with(|| Held::since(since));
+        }
     }
 
-    fn on_gone(&mut self, _net: &mut Net, peer: PeerId, last: bool) {
+    fn on_gone(&mut self, net: &mut Net, peer: PeerId, last: bool) {
         if last {
             self.topics.remove_peer(peer);
-            self.held.remove(&peer);
+            self.settled.remove(&peer);
+            let held = self.held.remove(&peer);
+            net.count_dropped(peer, held.map_or(0, |held| held.messages.len() as u64));
         }
     }
 
@@ -211,6 +250,10 @@ impl Role for Publisher {
                 self.topics.cancel(peer, topic);
                 Ok(())
             }
+            Frame::Settled => {
+                self.settle(net, peer);
+                Ok(())
+            }
             _ => Err(Fault::Protocol),
         }
     }
@@ -219,4 +262,19 @@ impl Role for Publisher {
     fn admits(&mut self, _net: &mut Net, _peer: PeerId, _message: &Incoming) -> bool {
         false
     }
+
+    fn is_pending(&self) -> bool {
+        self.held.values().any(|held| !held.messages.is_empty())
+    }
+
+    fn on_end(&mut self, net: &mut Net) {
+        for (peer, held) in self.held.drain() {
+            net.count_dropped(peer, held.messages.len() as u64);
+        }
+    }
+}
+
+/// Whether messages are kept for a peer that has not said yet what it wants.
+fn is_kept_for(net: &Net, peer: PeerId) -> bool {
+    net.peer(peer).is_up() || !net.options.immediate
 }

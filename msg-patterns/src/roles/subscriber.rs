@@ -84,6 +84,7 @@ impl Role for Subscriber {
         for topic in self.subscriptions.iter() {
             net.control(peer, &Frame::Subscribe { history, topic });
         }
+        net.control(peer, &Frame::Settled);
     }
 
     fn on_gone(&mut self, net: &mut Net, peer: PeerId, last: bool) {
