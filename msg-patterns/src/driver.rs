@@ -80,6 +80,8 @@ pub(crate) struct State<R> {
     last_flush: Instant,
     flushes: u32,
     sends: u32,
+    /// The next deadline as the background thread last saw it.
+    due_known: Option<Duration>,
     closed: bool,
 }
 
@@ -94,6 +96,7 @@ impl<R: Role> Shared<R> {
             last_flush: Instant::now(),
             flushes: 0,
             sends: 0,
+            due_known: None,
             closed: false,
         };
         Self {
@@ -144,6 +147,7 @@ impl<R: Role> Shared<R> {
             return None;
         }
         let value = attempt(&mut state.core);
+        self.tell_deadline(&mut state);
         self.after_send(&mut state);
         Some(value)
     }
@@ -237,9 +241,19 @@ impl<R: Role> Shared<R> {
         }
     }
 
+    /// The background thread may sleep until the deadline that it knows: an earlier one is news.
+    fn tell_deadline(&self, state: &mut Guard<'_, R>) {
+        let due = state.core.next_deadline();
+        if due.is_some_and(|due| state.due_known.is_none_or(|known| due < known)) {
+            state.due_known = due;
+            self.background.nudge();
+        }
+    }
+
     /// The thread stops driving: somebody else may have to.
     fn leave(&self, state: &mut Guard<'_, R>) {
         self.flags.count_activity();
+        self.tell_deadline(state);
         if state.sleepers > 0 {
             self.changed.notify_all();
         }
@@ -392,7 +406,8 @@ impl<R: Role> Driven for Shared<R> {
         }
         self.flags.count_flush();
         self.tell_sleepers(&mut state);
-        let due = state.core.next_deadline().map(|at| at.saturating_sub(state.core.net.now()));
+        state.due_known = state.core.next_deadline();
+        let due = state.due_known.map(|at| at.saturating_sub(state.core.net.now()));
         Some(arm_all(&mut state).map_or(Next::again(), |armed| Next {
             within: [due, armed].into_iter().flatten().min(),
         }))
