@@ -41,6 +41,8 @@ const SENDING_SLOTS: usize = 64;
 const LENT_SLOTS: usize = 64;
 /// Events taken from a domain at a time.
 const EVENTS_MAX: usize = 256;
+/// Polls in a row before a deadline is kept although more arrives.
+const POLLS_BEFORE_DUE_MAX: usize = 64;
 
 /// One opened provider.
 pub(crate) struct Port {
@@ -224,13 +226,18 @@ impl<R: Role> Core<R> {
     /// One turn; says whether anything happened. Never blocks.
     pub(crate) fn turn(&mut self) -> bool {
         self.net.flush();
-        let mut progress = false;
-        for port in 0..self.net.ports.len() {
-            progress |= self.poll_port(port);
-        }
+        let mut progress = self.poll_ports();
         progress |= self.run_due();
         if progress {
             self.net.flush();
+        }
+        progress
+    }
+
+    fn poll_ports(&mut self) -> bool {
+        let mut progress = false;
+        for port in 0..self.net.ports.len() {
+            progress |= self.poll_port(port);
         }
         progress
     }
@@ -281,10 +288,13 @@ impl<R: Role> Core<R> {
         self.role.on_writable(&mut self.net, peer);
     }
 
-    /// Runs deadlines that are due.
+    /// Runs deadlines that are due. What has arrived counts first: when this side was slow, peers
+    /// are not held silent while their words wait to be read.
     fn run_due(&mut self) -> bool {
         let due = self.next_deadline().is_some_and(|at| at <= self.net.now());
         if due {
+            let mut polls = 0..POLLS_BEFORE_DUE_MAX;
+            while polls.next().is_some() && self.poll_ports() {}
             self.on_timeout();
         }
         due
