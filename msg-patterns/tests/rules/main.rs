@@ -5,9 +5,12 @@ mod support;
 
 mod calls;
 mod generic;
+mod heartbeat;
 mod hwm;
 mod peers;
 mod pipe;
+mod publish;
+mod pubsub;
 mod request;
 mod request_again;
 mod sockets;
