@@ -11,6 +11,7 @@ mod peers;
 mod pipe;
 mod publish;
 mod pubsub;
+mod reply;
 mod request;
 mod request_again;
 mod sockets;

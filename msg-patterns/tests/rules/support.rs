@@ -144,8 +144,13 @@ impl Raw {
 
     /// Listens at a free port: the peer and its address.
     pub(crate) fn listen(net: &Net) -> (Self, String) {
+        Self::listen_at(net, net.any())
+    }
+
+    /// Listens at `addr`: the peer and its address with its real port.
+    pub(crate) fn listen_at(net: &Net, addr: &str) -> (Self, String) {
         let mut raw = Self::new(net);
-        let listener = raw.domain.listen(&net.any().parse().unwrap()).unwrap();
+        let listener = raw.domain.listen(&addr.parse().unwrap()).unwrap();
         let addr = listener.addr.to_string();
         (raw, addr)
     }
@@ -169,7 +174,12 @@ impl Raw {
         !self.waiting.is_empty()
     }
 
-    fn exchange_hello(&mut self, hello: Hello<'_>) {
+    /// Whether it has a connection that neither side has closed.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.ep.is_some() && self.closed.is_none()
+    }
+
+    pub(crate) fn exchange_hello(&mut self, hello: Hello<'_>) {
         self.send(&[Frame::Hello(hello)]);
         self.expect("a greeting", |frame| matches!(frame, Frame::Hello(_)));
     }
