@@ -5,6 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use fabric_core::{Access, Domain, ErrorKind, Event, Exposure, SendBuf, Slot};
 
+use socket2::SockRef;
+
 use crate::support::{RawPeer, head, raw_pair, words};
 
 const MESSAGE: u8 = 1;
@@ -104,6 +106,20 @@ fn a_stream_that_ends_without_a_goodbye_is_reset_and_with_one_closed() {
     let (mut node, _, mut peer) = raw_pair();
     peer.frame(BYE, 0, 0, &[]);
     assert_eq!(node.closed().1, ErrorKind::Closed);
+}
+
+#[test]
+fn writing_shows_that_a_peer_died_while_its_message_waits_for_a_slot() {
+    let (mut node, ep, mut peer) = raw_pair();
+    peer.frame(MESSAGE, 2, 0, &[]);
+    peer.write(b"hi");
+    SockRef::from(&peer.0).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(peer);
+    node.step();
+    node.send(ep, &b"x"[..]);
+    let (closed, kind, _) = node.closed();
+    assert_eq!((closed, kind), (ep, ErrorKind::Reset));
+    assert_eq!(node.sent(), Err(ErrorKind::Flushed));
 }
 
 #[test]
