@@ -4,6 +4,7 @@
 
 mod conformance;
 mod files;
+mod guest;
 mod layers;
 mod lex;
 mod process;
@@ -50,6 +51,8 @@ enum Task {
         #[arg(long)]
         all: bool,
     },
+    /// Runs a command in a virtual machine that has a soft-RoCE link
+    Guest(guest::Arguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,7 +63,21 @@ struct TestArguments {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse().task) {
+    let root = files::workspace_root();
+    match Arguments::parse().task {
+        Task::Guest(arguments) => guest::main(&root, &arguments),
+        Task::Test(arguments) | Task::Ci(arguments) => {
+            told(steps::run(&root, on_failure(&arguments)))
+        }
+        Task::Layers => told(layers::run(&root)),
+        Task::Tidy => told(tidy::run(&root)),
+        Task::Conformance { cases } => told(conformance::run(&root, cases)),
+        Task::Rules { all } => told(rules::run(&root, all)),
+    }
+}
+
+fn told(outcome: Outcome) -> ExitCode {
+    match outcome {
         Ok(line) => {
             println!("{line}");
             ExitCode::SUCCESS
@@ -69,17 +86,6 @@ fn main() -> ExitCode {
             eprintln!("failed: {line}");
             ExitCode::FAILURE
         }
-    }
-}
-
-fn run(task: &Task) -> Outcome {
-    let root = files::workspace_root();
-    match task {
-        Task::Test(arguments) | Task::Ci(arguments) => steps::run(&root, on_failure(arguments)),
-        Task::Layers => layers::run(&root),
-        Task::Tidy => tidy::run(&root),
-        Task::Conformance { cases } => conformance::run(&root, *cases),
-        Task::Rules { all } => rules::run(&root, *all),
     }
 }
 

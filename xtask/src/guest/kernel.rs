@@ -1,0 +1,150 @@
+//! The guest's kernel: a stock one of the distribution, unpacked but not installed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{packages, tools};
+
+/// A kernel with its modules.
+#[derive(Debug, Clone)]
+pub(super) struct Kernel {
+    /// What the machine boots.
+    pub(super) image: PathBuf,
+    /// What `uname -r` will say.
+    pub(super) release: String,
+    /// The directory that holds `lib/modules`.
+    pub(super) base: PathBuf,
+}
+
+/// The newest kernel of `series`, such as `6.1`: an unpacked one if there is any, otherwise from
+/// the distribution.
+///
+/// # Errors
+/// When apt's sources have none, or it cannot be fetched or unpacked.
+pub(super) fn of_series(cache: &Path, series: &str) -> Result<Kernel, String> {
+    let package = match newest(&directories(cache), series) {
+        Some(package) => package,
+        None => offered(series)?,
+    };
+    open(&packages::unpacked(cache, &package)?)
+}
+
+impl Kernel {
+    /// Where the modules are.
+    pub(super) fn modules(&self) -> PathBuf {
+        self.base.join("lib/modules")
+    }
+
+    /// The files of the given modules and of those they need, in the order in which to load them.
+    /// What is built in has none.
+    ///
+    /// # Errors
+    /// When the kernel has no such module.
+    pub(super) fn module_files(&self, modules: &[&str]) -> Result<Vec<PathBuf>, String> {
+        let mut files = Vec::new();
+        for module in modules {
+            for file in self.needed_by(module)? {
+                if !files.contains(&file) {
+                    files.push(file);
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    fn needed_by(&self, module: &str) -> Result<Vec<PathBuf>, String> {
+        let base = self.base.to_string_lossy();
+        let args = ["--show-depends", "-d", &base, "-S", &self.release, module];
+        let lines = tools::lines("modprobe", args)?;
+        let files = lines.iter().filter_map(|line| line.strip_prefix("insmod "));
+        Ok(files.map(|file| PathBuf::from(file.trim())).collect())
+    }
+}
+
+fn offered(series: &str) -> Result<String, String> {
+    let names = packages::names(&format!("linux-image-{series}"))?;
+    newest(&names, series).ok_or_else(|| {
+        format!(
+            "apt's sources offer no linux-image-{series}.*-amd64: add a Debian suite that has it \
+             (for 6.1 and 6.12: bookworm-security or bookworm-backports), or run `apt-get update`"
+        )
+    })
+}
+
+/// The package with the highest version among those of the series.
+fn newest(names: &[String], series: &str) -> Option<String> {
+    let ours = names.iter().filter(|name| is_of(name, series));
+    ours.max_by_key(|name| numbers(name)).cloned()
+}
+
+/// Stock flavour, signed: `linux-image-6.1.0-57-amd64` is of 6.1, `linux-image-6.1-amd64` only
+/// refers to one, and those for clouds have no soft-RoCE.
+fn is_of(name: &str, series: &str) -> bool {
+    let version = name.strip_prefix("linux-image-").and_then(|rest| rest.strip_suffix("-amd64"));
+    let rest = version.and_then(|version| version.strip_prefix(series)?.strip_prefix('.'));
+    rest.is_some_and(|rest| !rest.contains("cloud") && !rest.contains("-rt"))
+}
+
+fn numbers(name: &str) -> Vec<u64> {
+    let digits = name.split(|c: char| !c.is_ascii_digit());
+    digits.filter_map(|digits| digits.parse().ok()).collect()
+}
+
+fn directories(cache: &Path) -> Vec<String> {
+    let entries = fs::read_dir(cache).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn open(base: &Path) -> Result<Kernel, String> {
+    merge_usr(base)?;
+    let image = first(&base.join("boot"), "vmlinuz-")?;
+    let name = image.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let release = name.trim_start_matches("vmlinuz-").to_owned();
+    let kernel = Kernel { image, release, base: base.to_owned() };
+    if !kernel.modules().join(&kernel.release).join("modules.dep.bin").exists() {
+        tools::output("depmod", [&*base_option(base), &*kernel.release])?;
+    }
+    Ok(kernel)
+}
+
+fn base_option(base: &Path) -> String {
+    format!("--basedir={}", base.display())
+}
+
+/// Newer packages have their modules in `usr/lib`.
+fn merge_usr(base: &Path) -> Result<(), String> {
+    if base.join("lib").exists() {
+        return Ok(());
+    }
+    let linked = std::os::unix::fs::symlink("usr/lib", base.join("lib"));
+    linked.map_err(|error| format!("{}/lib: {error}", base.display()))
+}
+
+fn first(dir: &Path, prefix: &str) -> Result<PathBuf, String> {
+    let entries = fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let mut entries = entries.flatten();
+    let found = entries.find(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    found.map(|entry| entry.path()).ok_or_else(|| format!("{}: no {prefix}*", dir.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_stock_kernel_of_the_series_is_chosen() {
+        let names = [
+            "linux-image-6.1.0-9-amd64",
+            "linux-image-6.1.0-57-amd64",
+            "linux-image-6.1.0-58-cloud-amd64",
+            "linux-image-6.1.0-59-rt-amd64",
+            "linux-image-6.1.0-60-amd64-unsigned",
+            "linux-image-6.1-amd64",
+            "linux-image-6.12.117+deb12-amd64",
+        ]
+        .map(str::to_owned);
+        assert_eq!(newest(&names, "6.1").unwrap(), "linux-image-6.1.0-57-amd64");
+        assert_eq!(newest(&names, "6.12").unwrap(), "linux-image-6.12.117+deb12-amd64");
+        assert_eq!(newest(&names, "5.10"), None);
+    }
+}

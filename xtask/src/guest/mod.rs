@@ -1,0 +1,142 @@
+//! `cargo xtask guest`: runs a command in a virtual machine that has a soft-RoCE link.
+//!
+//! The machine boots a stock kernel of the distribution and sees this host's files, read-only under
+//! a writable layer that goes with it. So every program of the host runs there as it is, as root,
+//! with a device `rxe0` at GID index 1 = `::ffff:10.9.0.1`. What should stay is written to
+//! `/share`, which is [`share_dir`] here.
+
+mod boot;
+mod console;
+mod cpio;
+mod initramfs;
+mod kernel;
+mod machine;
+mod packages;
+mod script;
+mod tools;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub(crate) use boot::Failure;
+use kernel::Kernel;
+use machine::{Machine, Parts, Scratch};
+
+use crate::process::target_dir;
+
+/// What `timeout` says when time is over.
+const OUT_OF_TIME: u8 = 124;
+/// What it says when it could not do its work.
+const NO_RESULT: u8 = 125;
+
+/// What guest to make.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Options {
+    /// The series of the kernel: 6.1 or 6.12, or what else apt's sources have
+    #[arg(long, default_value = "6.1", value_name = "SERIES")]
+    pub(crate) kernel: String,
+    /// How long the guest may take, in seconds
+    #[arg(long = "timeout", default_value_t = 1800, value_name = "SECONDS")]
+    pub(crate) timeout_s: u64,
+    /// The guest's memory, in MiB
+    #[arg(long = "memory", default_value_t = 2048, value_name = "MIB")]
+    pub(crate) memory_mib: u32,
+    /// A variable for the command's environment; may be repeated
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) variables: Vec<String>,
+}
+
+/// `cargo xtask guest [OPTIONS] -- COMMAND...`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    options: Options,
+    /// What to run; it sees this host's files, and writes to /share what should stay
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Runs the command and ends as it does; with 124 when time is over and 125 when there is no
+/// result.
+pub(crate) fn main(root: &Path, arguments: &Arguments) -> ExitCode {
+    let failure = match run(root, &arguments.options, &arguments.command) {
+        Ok(code) => return code.into(),
+        Err(failure) => failure,
+    };
+    eprintln!("failed: {failure}");
+    match failure {
+        Failure::OutOfTime(_) => OUT_OF_TIME.into(),
+        Failure::Guest(_) | Failure::Host(_) => NO_RESULT.into(),
+    }
+}
+
+/// Runs `command` in a guest, with its output shown, and returns its exit code.
+///
+/// # Errors
+/// When there is no guest, or none that lives until the command's end.
+pub(crate) fn run(root: &Path, options: &Options, command: &[String]) -> Result<u8, Failure> {
+    packages::ensure_host()?;
+    let cache = cache_dir(root);
+    let kernel = kernel::of_series(&cache, &options.kernel)?;
+    let scratch = Scratch::new(&cache)?;
+    let initramfs = scratch.write("initramfs", &initramfs(&cache, &kernel, options, command)?)?;
+    let mut machine = Machine::start(&Parts {
+        image: &kernel.image,
+        initramfs: &initramfs,
+        dir: scratch.path(),
+        share: &made(share_dir(root))?,
+        memory_mib: options.memory_mib,
+    })?;
+    let verdict = boot::watch(&mut machine, Duration::from_secs(options.timeout_s));
+    machine.stop();
+    verdict
+}
+
+/// What the guest sees as `/share`.
+pub(crate) fn share_dir(root: &Path) -> PathBuf {
+    cache_dir(root).join("share")
+}
+
+fn cache_dir(root: &Path) -> PathBuf {
+    target_dir(root).join("guest")
+}
+
+fn initramfs(
+    cache: &Path,
+    kernel: &Kernel,
+    options: &Options,
+    command: &[String],
+) -> Result<Vec<u8>, String> {
+    let busybox = packages::unpacked(cache, "busybox-static")?.join("bin/busybox");
+    let dir = std::env::current_dir().map_err(|error| format!("the current directory: {error}"))?;
+    let settings = script::settings(&kernel.modules());
+    let command = script::command(&dir, &options.variables, command);
+    initramfs::build(kernel, &busybox, &settings, &command)
+}
+
+fn made(dir: PathBuf) -> Result<PathBuf, String> {
+    fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    Ok(dir)
+}
+
+fn variable(text: &str) -> Result<String, String> {
+    let name = text.split_once('=').map_or("", |(name, _)| name);
+    let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let named = letters && name.starts_with(|c: char| !c.is_ascii_digit());
+    if named { Ok(text.to_owned()) } else { Err("write it like NAME=VALUE".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_has_a_name_that_shells_take() {
+        assert_eq!(variable("A_1=x y=z"), Ok("A_1=x y=z".to_owned()));
+        for wrong in ["A", "=x", "1A=x", "A B=x", "A;rm=x"] {
+            assert!(variable(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What the guest's shell is told: settings and the command.
+
+use std::path::Path;
+
+/// The link's IPv4 address.
+const ADDRESS: &str = "10.9.0.1";
+
+/// What `main.sh` needs to know.
+pub(super) fn settings(modules: &Path) -> String {
+    format!("MODULES={}\nADDRESS={ADDRESS}\n", quoted(&modules.to_string_lossy()))
+}
+
+/// A script that runs `command` in `dir` with the given variables, each `NAME=VALUE`.
+pub(super) fn command(dir: &Path, variables: &[String], command: &[String]) -> String {
+    let mut script = format!("cd {}\n", quoted(&dir.to_string_lossy()));
+    for (name, value) in variables.iter().filter_map(|variable| variable.split_once('=')) {
+        script += &format!("export {name}={}\n", quoted(value));
+    }
+    let words: Vec<_> = command.iter().map(|word| quoted(word)).collect();
+    script + "exec " + &words.join(" ") + "\n"
+}
+
+/// One word for a shell, whatever it contains.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::tools;
+
+    #[test]
+    fn a_shell_gets_the_words_as_they_are() {
+        let words = ["printf", "%s|", "it's", "$HOME `x` \"y\"", ""].map(str::to_owned);
+        let script = command(Path::new("/"), &["A=b=c d".to_owned()], &words);
+        let output = tools::output("sh", ["-c", &script]).unwrap();
+        assert_eq!(String::from_utf8(output).unwrap(), "it's|$HOME `x` \"y\"||");
+        assert!(script.contains("export A='b=c d'\n"));
+    }
+}
