@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use fabric_core::{Domain, ErrorKind, Event, Fabric};
+use fabric_core::{Armed, Domain, ErrorKind, Event, Fabric};
 use fabric_tcp::{TcpDomain, TcpFabric};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -38,6 +38,8 @@ fn a_listener_outlives_a_time_without_descriptors() {
     };
     assert_eq!(error.kind(), ErrorKind::Host);
     assert!(error.message().contains("200 descriptors"), "{error}");
+    // It rests, instead of failing again and again.
+    assert!(matches!(domain.arm(), Armed::Idle(Some(_))));
     let error = domain.connect(&addr).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Host, "{error}");
     drop(taken);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use fabric_core::{Access, Domain, ErrorKind, Event, Exposure, SendBuf, Slot};
+use fabric_core::{Access, Domain, ErrorKind, Event, Exposure, RemoteKey, SendBuf, Slot};
 
 use socket2::SockRef;
 
@@ -12,6 +12,8 @@ use crate::support::{RawPeer, head, raw_pair, words};
 const MESSAGE: u8 = 1;
 const READ: u8 = 2;
 const READ_DATA: u8 = 3;
+const WRITE_DONE: u8 = 6;
+const FETCH_ADD: u8 = 8;
 const NAK: u8 = 10;
 const BYE: u8 = 11;
 
@@ -154,4 +156,67 @@ fn more_requests_than_the_protocol_allows_are_a_violation() {
     let (_, kind, text) = node.closed();
     assert_eq!(kind, ErrorKind::Protocol);
     assert!(text.contains("more remote memory at once"), "{text}");
+}
+
+#[test]
+fn an_atomic_on_half_words_is_refused_and_changes_nothing() {
+    let (mut node, ep, mut peer) = raw_pair();
+    let memory = Exposure::Slot(Slot::alloc(64).unwrap());
+    let key = node.domain.rma().unwrap().expose(ep, memory, Access::ATOMIC).unwrap();
+    let mut add = words(&key).to_vec();
+    add.extend([4, 1]);
+    peer.frame(FETCH_ADD, 0, 9, &add);
+    assert_eq!(node.closed().1, ErrorKind::Access);
+    assert_eq!(peer.read_header(), (NAK, 1, 0, 9));
+    let mut bytes = [1; 64];
+    node.domain.rma().unwrap().load(&key, 0, &mut bytes).unwrap();
+    assert_eq!(bytes, [0; 64]);
+}
+
+#[test]
+fn a_write_acknowledged_before_it_left_is_a_violation() {
+    let (mut node, ep, mut peer) = raw_pair();
+    let key = RemoteKey { addr: 0, len: 64 << 20, key: 0, nonce: 0 };
+    let buf = Bytes::from(vec![0; 64 << 20]).into();
+    let op = node.domain.rma().unwrap().post_write(ep, key, 0, buf).unwrap();
+    node.step();
+    peer.frame(WRITE_DONE, 0, op.0, &[]);
+    assert_eq!(node.closed().1, ErrorKind::Protocol);
+}
+
+#[test]
+fn data_that_was_not_asked_for_yet_is_a_violation() {
+    const CHUNK: usize = 256 << 10;
+    let (mut node, ep, mut peer) = raw_pair();
+    let key = RemoteKey { addr: 0, len: 1 << 30, key: 0, nonce: 0 };
+    // Sixteen reads use up all answers that a peer may owe.
+    let mut read = || {
+        let slot = Slot::alloc(4 * CHUNK).unwrap();
+        node.domain.rma().unwrap().post_read(ep, key, 0, slot, 4 * CHUNK).unwrap()
+    };
+    let last = (0..17).map(|_| read()).last().unwrap();
+    peer.frame(READ_DATA, CHUNK as u32, last.0, &[]);
+    assert_eq!(node.closed().1, ErrorKind::Protocol);
+}
+
+#[test]
+fn a_closed_endpoint_reads_on_so_that_its_peer_is_not_reset() {
+    let (mut node, ep, mut peer) = raw_pair();
+    node.send(ep, &b"last"[..]);
+    node.step();
+    node.domain.close(ep);
+    let writer = std::thread::spawn(move || {
+        // More than the kernel holds.
+        peer.write(&vec![0; 32 << 20]);
+        peer.0.shutdown(std::net::Shutdown::Write).unwrap();
+        peer.read_to_end()
+    });
+    while !writer.is_finished() {
+        node.domain.wait(Some(Duration::from_millis(1))).unwrap();
+        node.step();
+    }
+    let mut expected = head(MESSAGE, 4, 0, &[]);
+    expected.extend(b"last");
+    expected.extend(head(BYE, 0, 0, &[]));
+    assert_eq!(writer.join().unwrap(), expected);
 }

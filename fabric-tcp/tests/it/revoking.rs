@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use fabric_core::{Access, Domain, ErrorKind, Event, Exposure, RemoteKey, Returned, Slot};
 
-use crate::support::{Node, pair, pump, raw_pair, words};
+use fabric_tcp::TcpOptions;
+
+use crate::support::{Node, pair, pair_with, pump, raw_pair, words};
 
 const CHUNK: usize = 256 << 10;
 const WRITE: u8 = 4;
@@ -25,7 +27,13 @@ fn revoke(node: &mut Node, key: &RemoteKey) -> Slot {
 
 #[test]
 fn a_read_cut_by_a_revoke_is_refused_and_hands_its_slot_back() {
-    let (mut client, mut server, to, from) = pair();
+    // Less than a chunk fits into the kernel, so that one is half written.
+    let options = TcpOptions {
+        send_buffer_bytes: Some(16 << 10),
+        recv_buffer_bytes: Some(32 << 10),
+        ..TcpOptions::default()
+    };
+    let (mut client, mut server, to, from) = pair_with(options);
     let key = expose(&mut server, from, 64 * CHUNK, 7);
     let into = Slot::alloc(64 * CHUNK).unwrap();
     client.domain.rma().unwrap().post_read(to, key, 0, into, 64 * CHUNK).unwrap();
