@@ -328,7 +328,11 @@ impl<R: Role> Shared<R> {
     /// Closes the socket: waits up to its linger, then everything is free.
     pub(crate) fn close(&self, linger: Linger) {
         let mut state = self.lock();
-        if state.closed || state.core.net.closing {
+        if state.core.net.closing {
+            // Another handle closes it, or has closed it.
+            while !state.closed {
+                self.sleep(&mut state, None);
+            }
             return;
         }
         self.linger(&mut state, linger);

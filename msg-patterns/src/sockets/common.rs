@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric_core::Addr;
+use parking_lot::Mutex;
 
 use crate::context::Lease;
 use crate::driver::{Patience, Shared, Stop};
@@ -20,7 +21,8 @@ const DROP_LINGER_MAX: Duration = Duration::from_secs(2);
 pub(crate) struct Handle<R: Role> {
     pub(crate) shared: Arc<Shared<R>>,
     message_bytes_max: usize,
-    _lease: Lease,
+    /// Its place in the context, until it is closed.
+    lease: Mutex<Option<Lease>>,
 }
 
 impl<R: Role> Handle<R> {
@@ -36,7 +38,7 @@ impl<R: Role> Handle<R> {
         let shared = Arc::new(Shared::new(Core { net, role }, lease.background.clone()));
         let weak = Arc::downgrade(&shared);
         lease.context().add(weak);
-        Ok(Arc::new(Self { shared, message_bytes_max, _lease: lease }))
+        Ok(Arc::new(Self { shared, message_bytes_max, lease: Mutex::new(Some(lease)) }))
     }
 
     pub(crate) fn bind(&self, addr: &str) -> Result<Addr, Error> {
@@ -85,6 +87,11 @@ impl<R: Role> Handle<R> {
 
     pub(crate) fn close(&self) {
         self.shared.close(self.shared.linger_setting());
+        self.leave_context();
+    }
+
+    fn leave_context(&self) {
+        drop(self.lease.lock().take());
     }
 
     /// Sends with `attempt`, waiting for room as long as `patience` lasts.
