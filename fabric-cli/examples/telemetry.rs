@@ -21,7 +21,7 @@ fn main() -> io::Result<()> {
 }
 
 /// The whole file.
-fn telemetry() -> String {
+pub(crate) fn telemetry() -> String {
     let mut dice = Dice(0x5eed);
     let mut drift = [[0_i64; 3]; 12];
     let head = "time,hall,machine,sensor,value,unit\n".to_owned();

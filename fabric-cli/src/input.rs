@@ -1,8 +1,8 @@
 //! Messages to send, one after another.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use msg_patterns::{Bytes, Message};
 
@@ -22,7 +22,7 @@ pub(crate) struct Input {
 
 enum Source {
     Lines { reader: Box<dyn BufRead>, name: String },
-    Whole(Option<PathBuf>),
+    Whole { file: Option<File>, name: String },
     Chunks { reader: File, name: String, chunk: usize },
     Repeat { message: Bytes, left: u64 },
 }
@@ -46,7 +46,7 @@ impl Input {
     pub(crate) fn total(&self) -> Option<u64> {
         let all = match &self.source {
             Source::Lines { .. } => return Some(self.left).filter(|left| *left < u64::MAX),
-            Source::Whole(_) => 1,
+            Source::Whole { .. } => 1,
             Source::Chunks { reader, chunk, .. } => {
                 reader.metadata().ok()?.len().div_ceil(*chunk as u64)
             }
@@ -78,7 +78,9 @@ impl Source {
             (None, Some(path), Some(chunk)) => {
                 Ok(Self::Chunks { reader: open(path)?, name: name(path), chunk })
             }
-            (None, Some(path), None) => Ok(Self::Whole(Some(path.clone()))),
+            (None, Some(path), None) => {
+                Ok(Self::Whole { file: Some(open(path)?), name: name(path) })
+            }
             (None, None, _) => Self::standard(interrupt),
         }
     }
@@ -97,7 +99,9 @@ impl Source {
     fn next(&mut self, bytes_max: usize) -> Result<Option<Message>, Failure> {
         match self {
             Self::Lines { reader, name } => read_line(reader, name, bytes_max),
-            Self::Whole(path) => path.take().map(|path| read_whole(&path, bytes_max)).transpose(),
+            Self::Whole { file, name } => {
+                file.take().map(|file| read_whole(file, name, bytes_max)).transpose()
+            }
             Self::Chunks { reader, name, chunk } => read_chunk(reader, name, *chunk),
             Self::Repeat { left: 0, .. } => Ok(None),
             Self::Repeat { message, left } => {
@@ -141,10 +145,14 @@ fn read_line(
 }
 
 /// The file in one allocation, which becomes the message without a copy.
-fn read_whole(path: &Path, bytes_max: usize) -> Result<Message, Failure> {
-    let size = fs::metadata(path).map_err(Failure::io(path.display()))?.len();
-    check_size(size, bytes_max, &name(path))?;
-    let bytes = fs::read(path).map_err(Failure::io(path.display()))?;
+fn read_whole(file: File, name: &str, bytes_max: usize) -> Result<Message, Failure> {
+    let size = file.metadata().map_err(Failure::io(name))?.len();
+    check_size(size, bytes_max, name)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    // One more than the limit, for files that do not know their size.
+    let limit = (bytes_max as u64).saturating_add(1);
+    file.take(limit).read_to_end(&mut bytes).map_err(Failure::io(name))?;
+    check_size(bytes.len() as u64, bytes_max, name)?;
     Ok(bytes.into())
 }
 
