@@ -114,6 +114,7 @@ impl<R: Role> Core<R> {
 
     /// Begins to close: no new peers, and goodbye to each once everything has left.
     pub(crate) fn begin_close(&mut self) {
+        self.role.on_idle(&mut self.net);
         self.net.closing = true;
         self.net.unlisten_all();
         self.advance_close();

@@ -75,7 +75,7 @@ impl<R: Role> Core<R> {
             self.role.on_up(&mut self.net, peer);
             self.on_writable(peer);
         }
-        if self.net.closing || leaving {
+        if leaving || (self.net.closing && !self.role.is_pending()) {
             self.net.goodbye_if_drained(peer);
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use msg_proto::fair_queue::FairQueue;
+use msg_proto::link::PeerInfo;
 use msg_proto::types::SocketType;
 use msg_proto::wire::{Frame, abilities};
 
@@ -50,12 +51,19 @@ impl Account {
 pub(crate) struct Puller {
     ready: FairQueue<PeerId>,
     accounts: HashMap<PeerId, Account>,
+    /// Which pusher that asks for acknowledgement was last reached through a peer.
+    instances: HashMap<PeerId, u64>,
     untold: bool,
 }
 
 impl Puller {
     pub(crate) fn new() -> Self {
-        Self { ready: FairQueue::new(), accounts: HashMap::new(), untold: false }
+        Self {
+            ready: FairQueue::new(),
+            accounts: HashMap::new(),
+            instances: HashMap::new(),
+            untold: false,
+        }
     }
 
     /// The next message, if there is one, and what to finish when it was processed.
@@ -68,8 +76,7 @@ impl Puller {
 
     fn open(&mut self, net: &Net, peer: PeerId, epoch: u32) -> Option<Unacked> {
         let entry = net.peers.get(peer.0 as usize)?;
-        let asked = entry.info.is_some_and(|info| info.abilities & abilities::ACKS != 0);
-        if !asked || entry.epoch != epoch {
+        if !entry.info.as_ref().is_some_and(asks_for_acks) || entry.epoch != epoch {
             return None;
         }
         let account = self.accounts.entry(peer).or_default();
@@ -116,11 +123,27 @@ impl Puller {
     }
 }
 
+fn asks_for_acks(info: &PeerInfo) -> bool {
+    info.abilities & abilities::ACKS != 0
+}
+
 impl Role for Puller {
     const TYPE: SocketType = SocketType::Pull;
 
+    /// A pusher that is reached again sends again what was not acknowledged: what is unread of it
+    /// here would come twice. One that took its place knows nothing of that.
+    fn on_up(&mut self, net: &mut Net, peer: PeerId) {
+        let Some(info) = net.peer(peer).info.filter(asks_for_acks) else { return };
+        if self.instances.insert(peer, info.instance) == Some(info.instance) {
+            net.counters.discarded += net.empty_inbox(peer);
+        }
+    }
+
     fn on_gone(&mut self, net: &mut Net, peer: PeerId, last: bool) {
         self.accounts.remove(&peer);
+        if last {
+            self.instances.remove(&peer);
+        }
         if last && net.peer(peer).inbox.is_empty() {
             self.ready.remove(peer);
         }

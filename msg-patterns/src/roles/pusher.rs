@@ -44,7 +44,8 @@ impl Pusher {
     pub(crate) fn push(&mut self, net: &mut Net, message: Message) -> Result<(), (Message, Room)> {
         self.redeliver(net);
         if !self.again.is_empty() {
-            return Err((message, Room::Full));
+            let room = if self.rotation.is_empty() { Room::Down } else { Room::Full };
+            return Err((message, room));
         }
         let Some(peer) = self.pick(net, message.len() as u64) else {
             let room = why_none(&self.rotation, net, message.len() as u64);
