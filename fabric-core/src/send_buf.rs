@@ -52,6 +52,14 @@ impl SendBuf {
         self.segments.into_iter()
     }
 
+    /// The slot that the whole message stands in, if it does, for instance to append to it.
+    pub fn as_slot_mut(&mut self) -> Option<&mut Slot> {
+        match &mut self.segments[..] {
+            [Segment::Slot(slot)] => Some(slot),
+            _ => None,
+        }
+    }
+
     /// Length of the whole message in bytes.
     pub fn len(&self) -> usize {
         self.segments.iter().map(|segment| segment.filled().len()).sum()
