@@ -386,7 +386,10 @@ impl Net {
     }
 
     fn post(&mut self, peer: PeerId, buf: SendBuf) {
-        self.peer_mut(peer).unposted.push_back(buf);
+        let unposted = &mut self.peer_mut(peer).unposted;
+        if !joins_last(unposted, &buf) {
+            unposted.push_back(buf);
+        }
         self.post_waiting(peer);
         if self.peer(peer).unposted.len() > UNPOSTED_MAX {
             self.close_ep(peer);
@@ -453,6 +456,14 @@ impl Net {
 fn takes_batches(peer: &Peer) -> bool {
     let alive = peer.link.as_ref().is_some_and(|link| link.state() != LinkState::Down);
     alive && peer.in_flight < IN_FLIGHT_MAX
+}
+
+/// Appends `buf` to the last of those that wait, if there is room: many small ones then take little
+/// memory.
+fn joins_last(unposted: &mut VecDeque<SendBuf>, buf: &SendBuf) -> bool {
+    let last = unposted.back_mut().and_then(SendBuf::as_slot_mut);
+    let Some(slot) = last.filter(|slot| slot.room() >= buf.len()) else { return false };
+    buf.segments().iter().all(|segment| slot.append(segment.filled()))
 }
 
 fn head_frame(head: &Head) -> Option<Frame<'_>> {
