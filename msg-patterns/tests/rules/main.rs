@@ -15,3 +15,4 @@ mod reply;
 mod request;
 mod request_again;
 mod sockets;
+mod subscribe;
