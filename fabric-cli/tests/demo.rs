@@ -8,7 +8,7 @@ mod telemetry;
 
 use std::fs;
 
-use common::{fabric, run};
+use common::{fabric, run, wait_until};
 use rustix::process::Signal;
 
 #[test]
@@ -37,9 +37,40 @@ fn the_demo_takes_any_file() {
 #[test]
 fn a_signal_ends_the_demo_and_its_processes() {
     let demo = fabric(["demo"]);
+    wait_until("a process of the demo", || !children(demo.id()).is_empty());
+    let started = children(demo.id());
     demo.signal(Signal::TERM);
-    // The signal may come before it is listened for.
-    assert!(matches!(demo.end().code, Some(130) | None));
+    assert_eq!(demo.end().code, Some(130));
+    let left: Vec<u32> = started.into_iter().filter(|id| parent(*id).is_some()).collect();
+    assert!(left.is_empty(), "{left:?} live on");
+}
+
+#[test]
+fn the_processes_of_a_killed_demo_end_with_it() {
+    let demo = fabric(["demo"]);
+    wait_until("several processes", || children(demo.id()).len() > 1);
+    let started = children(demo.id());
+    demo.kill();
+    wait_until("their end", || started.iter().all(|id| !is_fabric(*id)));
+}
+
+fn children(id: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(|child| parent(*child) == Some(id)).collect()
+}
+
+/// The parent of a living process.
+fn parent(id: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    if fields.next() == Some("Z") { None } else { fields.next()?.parse().ok() }
+}
+
+/// Whether such a process lives; its number may have gone to another one.
+fn is_fabric(id: u32) -> bool {
+    let name = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+    name.trim() == "fabric" && parent(id).is_some()
 }
 
 #[test]
