@@ -477,6 +477,7 @@ impl crate::engine::Net {
     fn finish(&mut self) {
         for peer in self.peer_ids() {
             self.drop_queue(peer);
+            self.drop_inbox(peer);
         }
         self.close_ports();
         self.monitors.tell(&MonitorEvent::Stopped);

@@ -187,7 +187,7 @@ pub struct Counters {
     /// Messages given to the application.
     pub delivered: u64,
     /// Messages dropped here: at a high-water mark, for a newer one (`conflate`), with the queue of
-    /// a peer that left, or unsent when the socket closed.
+    /// a peer that left, or unsent or unread when the socket was disconnected or closed.
     pub dropped: u64,
     /// Messages that publishers said they dropped for this subscriber.
     pub lost: u64,

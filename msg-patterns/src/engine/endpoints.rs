@@ -81,7 +81,7 @@ impl<R: Role> Core<R> {
 
     fn leave(&mut self, peer: PeerId) {
         let until = self.net.linger_until();
-        self.net.empty_inbox(peer);
+        self.net.drop_inbox(peer);
         self.net.peer_mut(peer).leaving = Some(until);
         self.role.on_gone(&mut self.net, peer, true);
         self.net.note(until);

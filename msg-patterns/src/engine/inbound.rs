@@ -156,8 +156,7 @@ impl<R: Role> Core<R> {
 
     fn keep(&mut self, peer: PeerId, message: Incoming) {
         if self.net.options.conflate {
-            let replaced = self.net.empty_inbox(peer);
-            self.net.count_dropped(peer, replaced);
+            self.net.drop_inbox(peer);
         }
         let entry = self.net.peer_mut(peer);
         entry.inbox.push_back(message);
@@ -284,6 +283,12 @@ impl Net {
             count += 1;
         }
         count
+    }
+
+    /// Drops what waits to be received from `peer`, and counts it.
+    pub(crate) fn drop_inbox(&mut self, peer: PeerId) {
+        let unread = self.empty_inbox(peer);
+        self.count_dropped(peer, unread);
     }
 
     /// The oldest message of `peer`, if it is whole.
