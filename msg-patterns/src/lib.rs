@@ -42,4 +42,4 @@ pub use message::{Message, Part};
 pub use monitor::{Counters, Monitor, MonitorEvent, PeerId, PeerStats};
 pub use msg_proto::fault::Fault;
 pub use options::{Builder, Linger, OnFull, ReconnectStop};
-pub use sockets::{Pub, Pull, Push, Rep, Req, Request, Socket, Sub};
+pub use sockets::{MatchingListener, Pub, Pull, Push, Rep, Req, Request, Socket, Sub};

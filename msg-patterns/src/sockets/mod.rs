@@ -1,6 +1,7 @@
 //! The sockets: what users hold.
 
 mod common;
+mod matching;
 mod publish;
 mod pull;
 mod push;
@@ -8,6 +9,7 @@ mod reply;
 mod request;
 mod subscribe;
 
+pub use matching::MatchingListener;
 pub use publish::Pub;
 pub use pull::Pull;
 pub use push::Push;

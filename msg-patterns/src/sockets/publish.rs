@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::common::common_calls;
-use super::{Handle, OpenOptions, Socket};
+use super::{Handle, MatchingListener, OpenOptions, Socket, matching};
 use crate::driver::Patience;
 use crate::engine::{Core, Room};
 use crate::options::OnFull;
@@ -116,14 +116,16 @@ impl Pub {
         subscribers: usize,
         timeout: Duration,
     ) -> Result<(), Error> {
-        let subject = subject.as_ref();
-        let matched = self.handle.recv_until(Patience::For(timeout), |core| {
-            (core.role.matching(&core.net, subject) >= subscribers).then_some(())
-        });
-        matched.map_err(|error| match error.kind() {
-            crate::ErrorKind::TimedOut => Error::timed_out("too few subscribers came"),
-            _ => error,
+        let waits_for = "too few subscribers came";
+        matching::wait(&self.handle, subject.as_ref(), timeout, waits_for, |count| {
+            count >= subscribers
         })
+        .map(drop)
+    }
+
+    /// Follows how many connected subscribers would get a message whose first part is `subject`.
+    pub fn matching_listener(&self, subject: impl AsRef<[u8]>) -> MatchingListener {
+        MatchingListener::new(self.handle.clone(), subject.as_ref())
     }
 
     /// How many different topics are subscribed to.
