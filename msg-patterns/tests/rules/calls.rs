@@ -154,6 +154,7 @@ rules! {
         comes_back(publisher.send(sample()), ErrorKind::Terminated);
     }
 
+    // rules: PUB-01, SUB-01
     fn gen_30_wrong_direction_does_not_exist(net) {
         let (publisher, push) =
             (Pub::new(net.context()).unwrap(), Push::new(net.context()).unwrap());

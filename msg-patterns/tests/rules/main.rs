@@ -4,6 +4,7 @@
 mod support;
 
 mod calls;
+mod extras;
 mod generic;
 mod heartbeat;
 mod hwm;

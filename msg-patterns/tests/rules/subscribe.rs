@@ -7,7 +7,7 @@ use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;
 
 use crate::pubsub::{END, next, numbered, publisher, subscriber, upto_end};
-use crate::support::{LONG, NEVER, Raw, wait_until};
+use crate::support::{LONG, Raw, wait_until};
 
 rules! {
     fn sub_02_a_subscriber_starts_deaf(net) {
@@ -243,20 +243,4 @@ rules! {
 /// A subscriber that reconnects soon and hardly queues.
 fn quick() -> Builder<Sub> {
     Sub::builder().reconnect_interval(Some(Duration::from_millis(5))).send_hwm(10)
-}
-
-/// Found by a call only where the type has no such method itself.
-trait NoSend {
-    fn send(&self, _: &str) {}
-    fn try_send(&self, _: &str) {}
-    fn send_timeout(&self, _: &str, _: Duration) {}
-}
-
-impl NoSend for Sub {}
-
-#[test]
-fn sub_01_a_subscriber_has_nothing_to_send_with() {
-    let sub = Sub::new(&msg_patterns::Context::new()).unwrap();
-    let nothing: [(); 3] = [sub.send(""), sub.try_send(""), sub.send_timeout("", NEVER)];
-    assert_eq!(nothing.len(), 3);
 }
