@@ -7,6 +7,7 @@ const NO_UNSAFE: &[&str] = &[
     "fabric-core",
     "fabric-sim",
     "fabric-conformance",
+    "fabric-softroce",
     "msg-proto",
     "msg-patterns",
     "fabric-cli",

@@ -5,7 +5,8 @@ use crate::report::Problem;
 use crate::source::Source;
 
 /// Crates that read what a peer sent.
-const CRATES: &[&str] = &["fabric-core", "fabric-tcp", "msg-proto", "msg-patterns"];
+const CRATES: &[&str] =
+    &["fabric-core", "fabric-tcp", "fabric-softroce", "msg-proto", "msg-patterns"];
 
 const CALLS: &[&str] =
     &[".unwrap()", ".expect(", "panic!(", "unreachable!(", "todo!(", "unimplemented!("];
