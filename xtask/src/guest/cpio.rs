@@ -31,7 +31,6 @@ impl Archive {
 
     /// The finished archive.
     pub(super) fn finish(mut self) -> Vec<u8> {
-        self.inode = 0;
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes
     }

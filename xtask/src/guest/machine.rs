@@ -1,6 +1,6 @@
 //! The machine that the guest runs on: a QEMU process that never outlives us.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -132,42 +132,4 @@ fn copier(
             let _ = to.write_all(&chunk[..count]).and_then(|()| to.flush());
         }
     })
-}
-
-/// A directory of its own for a machine, emptied with it.
-#[derive(Debug)]
-pub(super) struct Scratch(PathBuf);
-
-impl Scratch {
-    /// Below `cache`, named after this process.
-    ///
-    /// # Errors
-    /// When it cannot be made.
-    pub(super) fn new(cache: &Path) -> Result<Self, String> {
-        let dir = cache.join(format!("run-{}", std::process::id()));
-        fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-        Ok(Self(dir))
-    }
-
-    /// Where it is.
-    pub(super) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Writes a file into it.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub(super) fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf, String> {
-        let path = self.0.join(name);
-        let written = File::create(&path).and_then(|mut file| file.write_all(content));
-        written.map(|()| path.clone()).map_err(|error| format!("{}: {error}", path.display()))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Only room on the disk is lost when it stays.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

@@ -12,6 +12,7 @@ mod initramfs;
 mod kernel;
 mod machine;
 mod packages;
+mod scratch;
 mod script;
 mod tools;
 
@@ -22,7 +23,8 @@ use std::time::Duration;
 
 pub(crate) use boot::Failure;
 use kernel::Kernel;
-use machine::{Machine, Parts, Scratch};
+use machine::{Machine, Parts};
+use scratch::Scratch;
 
 use crate::process::target_dir;
 
