@@ -147,8 +147,8 @@ impl<R: Role> Shared<R> {
             return None;
         }
         let value = attempt(&mut state.core);
-        self.tell_deadline(&mut state);
         self.after_send(&mut state);
+        self.tell_deadline(&mut state);
         Some(value)
     }
 
@@ -241,7 +241,8 @@ impl<R: Role> Shared<R> {
         }
     }
 
-    /// The background thread may sleep until the deadline that it knows: an earlier one is news.
+    /// The background thread may sleep until the deadline that it knows: an earlier one is news,
+    /// to be told once the activity was counted.
     fn tell_deadline(&self, state: &mut Guard<'_, R>) {
         let due = state.core.next_deadline();
         if due.is_some_and(|due| state.due_known.is_none_or(|known| due < known)) {
