@@ -10,6 +10,7 @@ mod heartbeat;
 mod hwm;
 mod peers;
 mod pipe;
+mod pipe_ack;
 mod publish;
 mod pubsub;
 mod reply;

@@ -121,6 +121,7 @@ rules! {
             assert_eq!(next_byte(&busy), i);
         }
         assert_eq!(stuck.counters().received, 1);
+        [next_byte(&stuck), next_byte(&stuck)];
     }
 
     fn pipe_04_push_blocks_without_peer(net) {
@@ -282,6 +283,7 @@ rules! {
         let bytes = vanishing.expect("the next message", data);
         let next = Frame::decode(&bytes).unwrap().0;
         assert_eq!(next, Frame::Part { more: false, body: b"next" });
+        vanishing.vanish();
     }
 
     fn pipe_12_all_parts_go_to_the_same_peer(net) {

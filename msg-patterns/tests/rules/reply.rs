@@ -199,6 +199,7 @@ rules! {
         serve(&rep, "another");
         expect_reply(&mut raw, 2, b"", b"another");
         assert_eq!((rep.counters().dropped, rep.counters().discarded), (1, 1));
+        raw.vanish();
     }
 
     fn rep_05_a_reply_over_the_limit_of_its_asker_comes_back(net) {

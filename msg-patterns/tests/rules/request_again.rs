@@ -113,7 +113,7 @@ rules! {
         req.connect(&addr).unwrap();
         let askers: Vec<Req> = (0..100).map(|_| req.clone()).collect();
         for (i, asker) in askers.iter().enumerate() {
-            asker.send(&i.to_string()).unwrap();
+            asker.send(i.to_string()).unwrap();
         }
         let asked: Vec<Request> = askers.iter().map(|_| rep.next_request(LONG).unwrap()).collect();
         for request in asked.into_iter().rev() {
