@@ -342,8 +342,16 @@ impl Net {
                 self.post_batch(open);
             }
         }
-        let slot = self.pool.as_ref()?.take()?;
+        let slot = self.pool.as_ref()?.take().or_else(|| self.first_slot(peers))?;
         Some(self.open_batch(peers, slot))
+    }
+
+    /// When peers that do not read hold the whole pool, one that has nothing under way still gets a
+    /// slot.
+    fn first_slot(&self, peers: &[PeerId]) -> Option<Slot> {
+        let is_idle = |peer: &Peer| peer.in_flight == 0 && peer.unposted.is_empty();
+        let idle = peers.iter().all(|&peer| is_idle(self.peer(peer)));
+        if idle { Slot::alloc(self.batch_bytes_max).ok() } else { None }
     }
 
     fn open_batch(&mut self, peers: &[PeerId], slot: Slot) -> usize {

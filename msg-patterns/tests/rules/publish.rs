@@ -73,6 +73,29 @@ rules! {
         assert_eq!(queues, [(5, 95), (0, 0)]);
     }
 
+    // rules: PUB-02
+    fn subscribers_that_read_nothing_do_not_starve_the_others(net) {
+        let (publisher, addr) = publisher(net, Pub::builder().send_hwm(1));
+        let topics = 0..30_u8;
+        let stalled = topics.clone().map(|topic| {
+            let mut raw = Raw::greet(net, &addr, SocketType::Sub);
+            raw.send(&[Frame::Subscribe { history: false, topic: &[topic] }, Frame::Settled]);
+            publisher.wait_matching([topic], 1, LONG).unwrap();
+            raw
+        });
+        let _stalled: Vec<Raw> = stalled.collect();
+        let fast = subscriber(net, Sub::builder(), &addr, &["fast"]);
+        publisher.wait_matching("fast", 1, LONG).unwrap();
+        // More than the memory of the publisher and of the connections together.
+        for _ in 0..90 {
+            topics.clone().for_each(|topic| publisher.send(vec![topic; 60_000]).unwrap());
+        }
+        for _ in 0..20 {
+            publisher.send("fast").unwrap();
+            assert_eq!(next(&fast), "fast");
+        }
+    }
+
     fn pub_03_a_queue_exists_while_connecting(net) {
         let addr = net.nobody();
         let publisher = Pub::new(net.context()).unwrap();
