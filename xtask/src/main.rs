@@ -53,6 +53,8 @@ enum Task {
     },
     /// Runs a command in a virtual machine that has a soft-RoCE link
     Guest(guest::Arguments),
+    /// Runs the tests that need an RDMA device in such a machine
+    TestSoftroce(guest::TestArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
     let root = files::workspace_root();
     match Arguments::parse().task {
         Task::Guest(arguments) => guest::main(&root, &arguments),
+        Task::TestSoftroce(arguments) => told(guest::test(&root, &arguments)),
         Task::Test(arguments) | Task::Ci(arguments) => {
             told(steps::run(&root, on_failure(&arguments)))
         }

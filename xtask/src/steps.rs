@@ -43,7 +43,9 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", run: |ground| tidy::run(&ground.root) },
     Step {
         name: "conformance",
-        run: |ground| conformance::judge(&ground.root, &ground.ledger, false),
+        run: |ground| {
+            conformance::judge(&ground.root, &ground.ledger, conformance::REQUIRED, false)
+        },
     },
     Step { name: "rules", run: |ground| rules::run(&ground.root, false) },
 ];

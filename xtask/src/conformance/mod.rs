@@ -16,7 +16,7 @@ use exceptions::Exceptions;
 use matrix::Matrix;
 
 /// Providers that must pass every case without an exception to their name.
-const REQUIRED: &[&str] = &["sim", "sim-boxed", "sim-trace", "sim-fault", "tcp"];
+pub(crate) const REQUIRED: &[&str] = &["sim", "sim-boxed", "sim-trace", "sim-fault", "tcp"];
 
 /// The environment variable that tells the suite where to write what it did.
 pub(crate) const LEDGER_VARIABLE: &str = "FABRIC_CONFORMANCE_LEDGER";
@@ -55,17 +55,17 @@ pub(crate) fn run(root: &Path, all_cases: bool) -> Outcome {
         return ran.and(Err("the suite wrote no ledger".to_owned()));
     }
     // The ledger says better than a test runner what failed, but not everything.
-    let fine = judge(root, &ledger, all_cases)?;
+    let fine = judge(root, &ledger, REQUIRED, all_cases)?;
     ran.map(|()| fine)
 }
 
-/// Prints the table of a ledger and fails if a required provider lacks something.
-pub(crate) fn judge(root: &Path, ledger: &Path, all_cases: bool) -> Outcome {
+/// Prints the table of a ledger and fails if one of the `required` providers lacks something.
+pub(crate) fn judge(root: &Path, ledger: &Path, required: &[&str], all_cases: bool) -> Outcome {
     let text = fs::read_to_string(ledger)
         .map_err(|error| format!("no ledger of the suite at {}: {error}", ledger.display()))?;
-    let matrix = Matrix::new(cases(root)?, &ledger::parse(&text)?, REQUIRED);
+    let matrix = Matrix::new(cases(root)?, &ledger::parse(&text)?, required);
     println!("{}", if all_cases { table::by_case(&matrix) } else { table::by_group(&matrix) });
-    let problems = matrix.problems(REQUIRED, &exceptions(root)?);
+    let problems = matrix.problems(required, &exceptions(root)?);
     verdict(&problems, matrix.summary())
 }
 

@@ -14,6 +14,8 @@ mod machine;
 mod packages;
 mod scratch;
 mod script;
+mod softroce;
+mod suites;
 mod tools;
 
 use std::fs;
@@ -21,10 +23,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-pub(crate) use boot::Failure;
+use boot::Failure;
 use kernel::Kernel;
 use machine::{Machine, Parts};
 use scratch::Scratch;
+pub(crate) use softroce::{TestArguments, test};
 
 use crate::process::target_dir;
 
@@ -78,7 +81,7 @@ pub(crate) fn main(root: &Path, arguments: &Arguments) -> ExitCode {
 ///
 /// # Errors
 /// When there is no guest, or none that lives until the command's end.
-pub(crate) fn run(root: &Path, options: &Options, command: &[String]) -> Result<u8, Failure> {
+fn run(root: &Path, options: &Options, command: &[String]) -> Result<u8, Failure> {
     packages::ensure_host()?;
     let cache = cache_dir(root);
     let kernel = kernel::of_series(&cache, &options.kernel)?;
@@ -97,7 +100,7 @@ pub(crate) fn run(root: &Path, options: &Options, command: &[String]) -> Result<
 }
 
 /// What the guest sees as `/share`.
-pub(crate) fn share_dir(root: &Path) -> PathBuf {
+fn share_dir(root: &Path) -> PathBuf {
     cache_dir(root).join("share")
 }
 

@@ -29,6 +29,18 @@ const NEEDS: &[Need] = &[
     },
 ];
 
+/// What programs that use RDMA are built with.
+const HEADERS: &[Need] = &[
+    Need { has: || has_program("cc"), package: "gcc" },
+    Need { has: || has_program("pkg-config"), package: "pkg-config" },
+    Need { has: || has_header("infiniband/verbs.h"), package: "libibverbs-dev" },
+    Need { has: || has_header("rdma/rdma_cma.h"), package: "librdmacm-dev" },
+    // The bindings' generator reads the headers with it, and knows no newer ones.
+    Need { has: || libclang().is_some(), package: "libclang-14-dev" },
+    // Has the compiler's own headers.
+    Need { has: || libclang().is_some(), package: "clang-14" },
+];
+
 /// Makes sure that the host has what it takes; installs what is missing when allowed to.
 ///
 /// # Errors
@@ -37,7 +49,33 @@ pub(super) fn ensure_host() -> Result<(), String> {
     if std::env::consts::ARCH != "x86_64" {
         return Err("the guest shares the host's programs and is a PC: this needs x86-64".into());
     }
-    let missing = missing();
+    ensure(NEEDS)
+}
+
+/// Makes sure that programs that use RDMA can be built; as [`ensure_host`].
+///
+/// # Errors
+/// As [`ensure_host`].
+pub(super) fn ensure_headers() -> Result<(), String> {
+    ensure(HEADERS)
+}
+
+/// Where a libclang is that the bindings' generator can use, unless the user names one.
+pub(super) fn libclang() -> Option<PathBuf> {
+    let named = std::env::var_os("LIBCLANG_PATH").map(PathBuf::from);
+    let usual = [14, 15, 13].map(|version| PathBuf::from(format!("/usr/lib/llvm-{version}/lib")));
+    let mut found = usual.into_iter().filter(|dir| has_libclang(dir));
+    named.or_else(|| found.next())
+}
+
+fn has_libclang(dir: &Path) -> bool {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.any(|name| name.starts_with("libclang.so") || name.starts_with("libclang-"))
+}
+
+fn ensure(needs: &[Need]) -> Result<(), String> {
+    let missing = missing(needs);
     if missing.is_empty() {
         return Ok(());
     }
@@ -47,7 +85,7 @@ pub(super) fn ensure_host() -> Result<(), String> {
     }
     println!("guest: installing {list}");
     install(&missing)?;
-    let still = self::missing();
+    let still = self::missing(needs);
     if still.is_empty() { Ok(()) } else { Err(format!("still missing: {}", still.join(" "))) }
 }
 
@@ -90,9 +128,13 @@ fn has_program(program: &str) -> bool {
     tools::find(program).is_some()
 }
 
-fn missing() -> Vec<&'static str> {
+fn has_header(path: &str) -> bool {
+    Path::new("/usr/include").join(path).exists()
+}
+
+fn missing(needs: &[Need]) -> Vec<&'static str> {
     let mut packages: Vec<_> =
-        NEEDS.iter().filter(|need| !(need.has)()).map(|need| need.package).collect();
+        needs.iter().filter(|need| !(need.has)()).map(|need| need.package).collect();
     packages.dedup();
     packages
 }

@@ -21,7 +21,7 @@ pub(super) fn command(dir: &Path, variables: &[String], command: &[String]) -> S
 }
 
 /// One word for a shell, whatever it contains.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 

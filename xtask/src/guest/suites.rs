@@ -1,0 +1,129 @@
+//! Tests that need an RDMA device: built here, run in the guest.
+
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::{Message, Metadata, MetadataCommand};
+
+use super::packages;
+use super::tools;
+use crate::process::Cargo;
+
+/// A test program of one of our crates.
+#[derive(Debug)]
+pub(super) struct Suite {
+    package: &'static str,
+    /// Features to build it with.
+    features: &'static str,
+    /// The test target.
+    test: &'static str,
+    /// What the names of its tests over RDMA contain.
+    only: &'static str,
+}
+
+/// All of them. Those that a workspace lacks are missed when their results are judged.
+pub(super) const SUITES: &[Suite] = &[
+    Suite { package: "fabric-softroce", features: "", test: "links", only: "" },
+    Suite { package: "fabric-verbs", features: "", test: "conformance", only: "" },
+    Suite { package: "fabric-softroce", features: "verbs", test: "conformance", only: "" },
+    Suite { package: "msg-patterns", features: "verbs", test: "rules", only: "verbs::" },
+];
+
+/// A built suite, and which of its tests to run.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// The program.
+    pub(super) path: PathBuf,
+    /// Where cargo would run it.
+    pub(super) dir: PathBuf,
+    /// Its tests.
+    pub(super) tests: Vec<String>,
+}
+
+/// Builds the suites that this workspace has and picks the tests whose names contain `filter`.
+///
+/// # Errors
+/// When packages of the host are missing, or something does not build.
+pub(super) fn build(root: &Path, filter: &str) -> Result<Vec<Program>, String> {
+    let metadata = metadata(root)?;
+    let present: Vec<_> = SUITES.iter().filter(|suite| suite.is_in(&metadata)).collect();
+    if present.iter().any(|suite| suite.package == "fabric-verbs" || suite.features == "verbs") {
+        packages::ensure_headers()?;
+    }
+    let mut programs = Vec::new();
+    for suite in present {
+        let path = suite.build(root)?;
+        let tests = suite.tests(&path, filter)?;
+        programs.push(Program { path, dir: root.join(suite.package), tests });
+    }
+    programs.retain(|program| !program.tests.is_empty());
+    if programs.is_empty() { Err(format!("no test is named `{filter}`")) } else { Ok(programs) }
+}
+
+fn metadata(root: &Path) -> Result<Metadata, String> {
+    let mut command = MetadataCommand::new();
+    command.no_deps().manifest_path(root.join("Cargo.toml"));
+    command.exec().map_err(|error| format!("cargo metadata: {error}"))
+}
+
+impl Suite {
+    fn is_in(&self, metadata: &Metadata) -> bool {
+        let package = metadata.packages.iter().find(|package| package.name == self.package);
+        package.is_some_and(|package| {
+            let featured = self.features.is_empty() || package.features.contains_key(self.features);
+            featured && package.targets.iter().any(|t| t.is_test() && t.name == self.test)
+        })
+    }
+
+    fn build(&self, root: &Path) -> Result<PathBuf, String> {
+        let build = Cargo::new(root, "test").args(["--no-run", "-p", self.package]);
+        let build = build.args(["--test", self.test, "--features", self.features]);
+        let build = build.args(["--message-format", "json-render-diagnostics"]);
+        let build = match packages::libclang() {
+            Some(dir) => build.env("LIBCLANG_PATH", dir),
+            None => build,
+        };
+        let messages = build.output()?;
+        let mut messages = Message::parse_stream(messages.as_bytes());
+        let built = messages.find_map(|message| match message {
+            Ok(Message::CompilerArtifact(made)) if made.target.name == self.test => made.executable,
+            _ => None,
+        });
+        let nothing = || format!("{}: cargo built no test `{}`", self.package, self.test);
+        built.map(PathBuf::from).ok_or_else(nothing)
+    }
+
+    fn tests(&self, program: &Path, filter: &str) -> Result<Vec<String>, String> {
+        let lines = tools::lines(&program.to_string_lossy(), ["--list", "--format=terse"])?;
+        Ok(chosen(&lines, self.only, filter))
+    }
+}
+
+fn chosen(lines: &[String], only: &str, filter: &str) -> Vec<String> {
+    let names = lines.iter().filter_map(|line| line.strip_suffix(": test"));
+    let ours = names.filter(|name| name.contains(only) && name.contains(filter));
+    ours.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_over_rdma_are_chosen_by_name() {
+        let lines =
+            ["pipe::verbs::a: test", "pipe::tcp::a: test", "pipe::verbs::b: test", "x: bench"];
+        let lines = lines.map(str::to_owned);
+        assert_eq!(chosen(&lines, "verbs::", "a"), ["pipe::verbs::a"]);
+        assert_eq!(chosen(&lines, "", "").len(), 3);
+    }
+
+    #[test]
+    fn a_suite_that_the_workspace_lacks_is_left_out() {
+        let metadata = metadata(&crate::files::workspace_root()).unwrap();
+        assert!(SUITES[0].is_in(&metadata));
+        let lacking = [("no-such-crate", "", "links"), ("fabric-softroce", "nosuch", "links")];
+        for (package, features, test) in lacking {
+            assert!(!Suite { package, features, test, only: "" }.is_in(&metadata));
+        }
+    }
+}
