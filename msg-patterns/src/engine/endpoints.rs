@@ -305,15 +305,6 @@ impl Net {
         }
     }
 
-    /// Drops what is queued for a peer, and counts it.
-    pub(crate) fn drop_queue(&mut self, peer: PeerId) {
-        let entry = self.peer_mut(peer);
-        let count = entry.queue.len() as u64;
-        entry.queue.clear();
-        entry.queue_bytes = 0;
-        self.count_dropped(peer, count);
-    }
-
     /// The connector of a peer without connection ends; what the peer sent stays to be received.
     fn orphan(&mut self, peer: PeerId) {
         if let Origin::Connector(key) = self.peer(peer).origin {

@@ -285,12 +285,6 @@ impl Net {
         count
     }
 
-    /// Drops what waits to be received from `peer`, and counts it.
-    pub(crate) fn drop_inbox(&mut self, peer: PeerId) {
-        let unread = self.empty_inbox(peer);
-        self.count_dropped(peer, unread);
-    }
-
     /// The oldest message of `peer`, if it is whole.
     pub(crate) fn take(&mut self, peer: PeerId) -> Option<Incoming> {
         let entry = self.peer_mut(peer);

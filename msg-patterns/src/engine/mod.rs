@@ -4,6 +4,7 @@
 //! the fabrics, feeds links and role, runs what is due and posts what came of it. Nothing here
 //! blocks or locks; `driver` decides which thread drives.
 
+mod drops;
 pub(crate) mod endpoints;
 mod inbound;
 mod links;

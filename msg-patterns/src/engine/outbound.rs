@@ -140,14 +140,6 @@ impl Net {
         }
     }
 
-    fn tell_drops(&mut self, peer: PeerId) {
-        let entry = self.peer_mut(peer);
-        if entry.dropped_untold > 0 && entry.is_up() && entry.in_flight < IN_FLIGHT_MAX {
-            let count = std::mem::take(&mut entry.dropped_untold);
-            self.control(peer, &Frame::Dropped { count });
-        }
-    }
-
     /// Encodes as much of the message as can leave; says whether that was all.
     fn encode(&mut self, peer: PeerId, outgoing: &mut Outgoing) -> bool {
         if !outgoing.begun && self.is_small(outgoing) {
@@ -290,28 +282,6 @@ impl Net {
         if failed {
             self.count_dropped(peer, 1);
         }
-    }
-
-    /// Counts messages dropped for a peer.
-    pub(crate) fn count_dropped(&mut self, peer: PeerId, count: u64) {
-        self.counters.dropped += count;
-        self.peer_mut(peer).dropped += count;
-    }
-
-    /// Counts messages that a subscriber misses, and that it is told of.
-    pub(crate) fn miss(&mut self, peer: PeerId, count: u64) {
-        self.count_dropped(peer, count);
-        self.peer_mut(peer).dropped_untold += count;
-    }
-
-    /// Drops what is queued for a subscriber and has not begun to leave.
-    pub(crate) fn drop_unbegun(&mut self, peer: PeerId) {
-        let queue = &mut self.peer_mut(peer).queue;
-        let begun = usize::from(queue.front().is_some_and(|outgoing| outgoing.begun));
-        let dropped: Vec<Outgoing> = queue.drain(begun.min(queue.len())..).collect();
-        self.peer_mut(peer).queue_bytes -=
-            dropped.iter().map(|outgoing| outgoing.size).sum::<u64>();
-        self.miss(peer, dropped.len() as u64);
     }
 
     /// Sends a frame that is no message. Always succeeds: when the pool is empty it takes memory of
@@ -461,7 +431,7 @@ impl Net {
 }
 
 /// Whether another batch of the peer may go to the fabric.
-fn takes_batches(peer: &Peer) -> bool {
+pub(super) fn takes_batches(peer: &Peer) -> bool {
     let alive = peer.link.as_ref().is_some_and(|link| link.state() != LinkState::Down);
     alive && peer.in_flight < IN_FLIGHT_MAX
 }

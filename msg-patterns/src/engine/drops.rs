@@ -1,0 +1,56 @@
+//! What is dropped: every message is counted, and subscribers are told what they missed.
+
+use msg_proto::wire::Frame;
+
+use super::Net;
+use super::outbound::takes_batches;
+use super::peer::Outgoing;
+use crate::monitor::PeerId;
+
+impl Net {
+    /// Counts messages dropped for a peer.
+    pub(crate) fn count_dropped(&mut self, peer: PeerId, count: u64) {
+        self.counters.dropped += count;
+        self.peer_mut(peer).dropped += count;
+    }
+
+    /// Counts messages that a subscriber misses, and that it is told of.
+    pub(crate) fn miss(&mut self, peer: PeerId, count: u64) {
+        self.count_dropped(peer, count);
+        self.peer_mut(peer).dropped_untold += count;
+    }
+
+    /// Drops what is queued for a subscriber and has not begun to leave.
+    pub(crate) fn drop_unbegun(&mut self, peer: PeerId) {
+        let queue = &mut self.peer_mut(peer).queue;
+        let begun = usize::from(queue.front().is_some_and(|outgoing| outgoing.begun));
+        let dropped: Vec<Outgoing> = queue.drain(begun..).collect();
+        self.peer_mut(peer).queue_bytes -=
+            dropped.iter().map(|outgoing| outgoing.size).sum::<u64>();
+        self.miss(peer, dropped.len() as u64);
+    }
+
+    /// Drops what is queued for a peer, and counts it.
+    pub(crate) fn drop_queue(&mut self, peer: PeerId) {
+        let entry = self.peer_mut(peer);
+        let count = entry.queue.len() as u64;
+        entry.queue.clear();
+        entry.queue_bytes = 0;
+        self.count_dropped(peer, count);
+    }
+
+    /// Drops what waits to be received from `peer`, and counts it.
+    pub(crate) fn drop_inbox(&mut self, peer: PeerId) {
+        let unread = self.empty_inbox(peer);
+        self.count_dropped(peer, unread);
+    }
+
+    /// Tells a subscriber what it missed, as soon as it takes anything.
+    pub(super) fn tell_drops(&mut self, peer: PeerId) {
+        let entry = self.peer_mut(peer);
+        if entry.dropped_untold > 0 && entry.is_up() && takes_batches(entry) {
+            let count = std::mem::take(&mut entry.dropped_untold);
+            self.control(peer, &Frame::Dropped { count });
+        }
+    }
+}
