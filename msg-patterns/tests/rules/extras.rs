@@ -241,6 +241,7 @@ rules! {
         wait_until("all came", || sub.counters().received == 5);
         sub.disconnect(&addr).unwrap();
         assert_eq!(sub.counters().dropped, 5);
+        wait_until("it left", || publisher.matching("") == 0);
 
         let sub = subscriber(net, Sub::builder(), &addr, &[""]);
         publisher.wait_matching("", 1, LONG).unwrap();
