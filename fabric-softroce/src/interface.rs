@@ -8,13 +8,20 @@ use fabric_core::{Error, ErrorKind};
 const ETHERNET: &str = "1";
 const LOOPBACK: &str = "772";
 
+const INTERFACES: &str = "/sys/class/net";
+
+/// Whether there is an interface of that name.
+pub(crate) fn exists(interface: &str) -> bool {
+    dir(Path::new(INTERFACES), interface).is_ok_and(|dir| dir.is_dir())
+}
+
 /// Whether a link of use can be made on an interface.
 ///
 /// # Errors
 /// `Address` when there is no such interface, `Unsupported` when it is the loopback, a VLAN or no
 /// Ethernet.
 pub(crate) fn check(interface: &str) -> Result<(), Error> {
-    check_in(Path::new("/sys/class/net"), interface)
+    check_in(Path::new(INTERFACES), interface)
 }
 
 /// The kernel makes links on the loopback, but its connection manager then finds no device for

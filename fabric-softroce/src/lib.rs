@@ -20,11 +20,14 @@
 #![forbid(unsafe_code)]
 
 mod channel;
+mod ensure;
 mod interface;
 mod link;
 mod message;
+mod route;
 mod status;
 mod temporary;
 
+pub use ensure::link_for;
 pub use link::{Link, add, link_on, links, remove};
 pub use temporary::TemporaryLink;

@@ -5,8 +5,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fabric_core::{Error, ErrorKind};
-use fabric_softroce::{Link, TemporaryLink, add, link_on, links, remove};
+use fabric_core::{Addr, Error, ErrorKind};
+use fabric_softroce::{Link, TemporaryLink, add, link_for, link_on, links, remove};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 /// There is one interface for all tests.
@@ -90,6 +90,37 @@ fn a_name_is_given_once() {
     let error = add(&other.name, &interface).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Host, "{error}");
     assert!(error.message().contains("already"), "{error}");
+}
+
+fn softroce(host: &str) -> Addr {
+    Addr::new("softroce", host, Some(7000))
+}
+
+/// An IPv4 address of an interface, as the kernel's tools show it.
+fn address_of(interface: &str) -> String {
+    let all = if_addrs::get_if_addrs().unwrap();
+    let ours = all.iter().find(|one| one.name == interface && one.ip().is_ipv4());
+    ours.expect("the interface for these tests needs an IPv4 address").ip().to_string()
+}
+
+#[test]
+fn an_address_gets_the_link_of_its_interface_made_once() {
+    let Some(Ground { interface, .. }) = ground() else { return };
+    let made = link_for(&softroce(&interface)).unwrap();
+    assert_eq!(made.name, format!("rxe_{interface}"));
+    assert_eq!(link_for(&softroce(&interface)).unwrap().name, made.name);
+    assert_eq!(link_for(&softroce(&address_of(&interface))).unwrap().name, made.name);
+    assert!(is_there(&link_for(&softroce("*")).unwrap().name));
+    remove(&made.name).unwrap();
+}
+
+#[test]
+fn an_address_that_leads_to_no_link_says_why() {
+    let Some(_ground) = ground() else { return };
+    assert_eq!(refusal(link_for(&softroce("no such name"))), ErrorKind::Address);
+    assert_eq!(refusal(link_for(&softroce("lo"))), ErrorKind::Unsupported);
+    assert_eq!(refusal(link_for(&softroce("127.0.0.1"))), ErrorKind::Unsupported);
+    assert_eq!(refusal(link_for(&softroce("203.0.113.1"))), ErrorKind::Unreachable);
 }
 
 #[test]

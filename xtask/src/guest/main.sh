@@ -42,6 +42,7 @@ done
 ip link set lo up
 must ip link add roce0 type veth peer name roce1
 must ip addr add "$ADDRESS/24" dev roce0
+must ip addr add "$SPARE_ADDRESS/24" dev roce1
 must ip link set roce0 up
 must ip link set roce1 up
 must rdma link add rxe0 type rxe netdev roce0

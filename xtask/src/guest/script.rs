@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-/// The link's IPv4 address.
+/// The link's IPv4 address, and that of the interface without one.
 const ADDRESS: &str = "10.9.0.1";
+const SPARE_ADDRESS: &str = "10.9.1.1";
 
 /// What `main.sh` needs to know.
 pub(super) fn settings(modules: &Path) -> String {
-    format!("MODULES={}\nADDRESS={ADDRESS}\n", quoted(&modules.to_string_lossy()))
+    let modules = quoted(&modules.to_string_lossy());
+    format!("MODULES={modules}\nADDRESS={ADDRESS}\nSPARE_ADDRESS={SPARE_ADDRESS}\n")
 }
 
 /// A script that runs `command` in `dir` with the given variables, each `NAME=VALUE`.
