@@ -86,6 +86,13 @@ impl Addr {
         self.query.iter().map(|(k, v)| (k.as_str(), v.as_str()))
     }
 
+    /// The same address for another provider.
+    #[must_use]
+    pub fn with_scheme(mut self, scheme: &str) -> Self {
+        self.scheme = scheme.into();
+        self
+    }
+
     /// The same address at another port.
     #[must_use]
     pub fn with_port(mut self, port: u16) -> Self {
@@ -204,6 +211,12 @@ mod tests {
         let addr = parse("verbs://mlx5_0:7/x/y?a=1&b").unwrap();
         assert_eq!((addr.scheme(), addr.host(), addr.port()), ("verbs", "mlx5_0", Some(7)));
         assert_eq!((addr.path(), addr.query("a"), addr.query("b")), ("/x/y", Some("1"), Some("")));
+    }
+
+    #[test]
+    fn another_scheme_or_port_leaves_the_rest() {
+        let addr = parse("softroce://eth0:0/x?a=1").unwrap().with_scheme("verbs").with_port(7);
+        assert_eq!(addr.to_string(), "verbs://eth0:7/x?a=1");
     }
 
     #[test]

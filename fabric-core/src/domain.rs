@@ -39,6 +39,16 @@ pub trait Fabric: Send + Sync {
     /// # Errors
     /// `Host` when there is no device or a limit of the host is in the way.
     fn open(&self) -> Result<Self::Domain, Error>;
+
+    /// Opens a domain of its own to listen at or connect to `addr`, on the device that `addr` names
+    /// or that leads there. Providers whose domains reach everything just open one.
+    ///
+    /// # Errors
+    /// As [`open`](Fabric::open), and those of [`Domain::connect`] that `addr` brings about.
+    fn open_for(&self, addr: &Addr) -> Result<Self::Domain, Error> {
+        let _ = addr;
+        self.open()
+    }
 }
 
 /// A provider chosen at run time. Implemented for every [`Fabric`].
@@ -55,6 +65,11 @@ pub trait DynFabric: Send + Sync {
     /// # Errors
     /// As [`Fabric::open`].
     fn open_boxed(&self) -> Result<Box<dyn Domain>, Error>;
+    /// As [`Fabric::open_for`], boxed.
+    ///
+    /// # Errors
+    /// As [`Fabric::open_for`].
+    fn open_boxed_for(&self, addr: &Addr) -> Result<Box<dyn Domain>, Error>;
 }
 
 impl<F: Fabric> DynFabric for F {
@@ -68,6 +83,10 @@ impl<F: Fabric> DynFabric for F {
 
     fn open_boxed(&self) -> Result<Box<dyn Domain>, Error> {
         Ok(Box::new(self.open()?))
+    }
+
+    fn open_boxed_for(&self, addr: &Addr) -> Result<Box<dyn Domain>, Error> {
+        Ok(Box::new(self.open_for(addr)?))
     }
 }
 
