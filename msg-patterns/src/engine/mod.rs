@@ -153,7 +153,7 @@ impl Net {
             return Ok(port);
         }
         let fabric = self.backends.find(addr)?.clone();
-        let domain = fabric.open_boxed()?;
+        let domain = fabric.open_boxed_for(addr)?;
         self.add_port(domain, fabric.schemes())
     }
 
