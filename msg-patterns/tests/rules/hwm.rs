@@ -1,5 +1,7 @@
 //! Queues and their high-water marks.
 
+use std::time::Duration;
+
 use msg_patterns::{
     Builder, Error, ErrorKind, Linger, Message, Pub, Pull, Push, Rep, Req, SendError, Sub,
 };
@@ -11,11 +13,11 @@ use crate::support::{LONG, NEVER, Net, Raw, hello};
 rules! {
     fn hwm_01_every_queue_out_can_be_limited(net) {
         let push = lone_push(net, Push::builder().send_hwm(3));
-        assert_eq!(accepted(|i| push.send_timeout(&[i], NEVER)), 3);
+        accepts(3, |i, patience| push.send_timeout(&[i], patience));
 
         let req = Req::builder().send_hwm(2).linger(Linger::No).build(net.context()).unwrap();
         req.connect(&net.nobody()).unwrap();
-        assert_eq!(accepted(|i| req.clone().send_timeout(&[i], NEVER)), 2);
+        accepts(2, |i, patience| req.clone().send_timeout(&[i], patience));
 
         let publisher = Pub::builder().send_hwm(4).linger(Linger::No).build(net.context()).unwrap();
         let addr = publisher.bind(net.any()).unwrap().to_string();
@@ -55,16 +57,16 @@ rules! {
     // rules: HWM-01
     fn bytes_are_limited_beside_messages(net) {
         let push = lone_push(net, Push::builder().send_hwm_bytes(10));
-        assert_eq!(accepted(|_| push.send_timeout("four", NEVER)), 2);
+        accepts(2, |_, patience| push.send_timeout("four", patience));
         push.try_send("ab").unwrap();
         assert_eq!(push.try_send("c").unwrap_err().kind(), ErrorKind::WouldBlock);
     }
 
     fn hwm_02_the_default_is_1000_each_way_per_peer(net) {
         let push = lone_push(net, Push::builder());
-        assert_eq!(accepted(|i| push.send_timeout(&[i], NEVER)), 1000);
+        accepts(1000, |i, patience| push.send_timeout(&[i], patience));
         push.connect(&net.nobody()).unwrap();
-        assert_eq!(accepted(|i| push.send_timeout(&[i], NEVER)), 1000);
+        accepts(1000, |i, patience| push.send_timeout(&[i], patience));
 
         let pull = Pull::new(net.context()).unwrap();
         let addr = bind(net, |any| pull.bind(any));
@@ -84,7 +86,7 @@ rules! {
 
     fn hwm_07_room_after_drain(net) {
         let (push, pull) = pair(net, Push::builder().send_hwm(1), Pull::builder().recv_hwm(1));
-        assert_eq!(accepted(|i| push.send_timeout(&[i], NEVER)), 2);
+        accepts(2, |i, patience| push.send_timeout(&[i], patience));
         for i in 2..50_u8 {
             assert_eq!(pull.recv_timeout(LONG).unwrap().first()[..], [i - 2]);
             push.send_timeout(&[i], LONG).unwrap();
@@ -125,7 +127,7 @@ rules! {
     // rules: HWM-08
     fn a_blocked_writer_is_woken_once_half_was_read(net) {
         let (push, pull) = pair(net, Push::builder().send_hwm(1), Pull::builder().recv_hwm(8));
-        assert_eq!(accepted(|i| push.send_timeout(&[i], NEVER)), 9);
+        accepts(9, |i, patience| push.send_timeout(&[i], patience));
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| push.send_timeout("woken", LONG));
             (0..4).for_each(|_| drop(pull.recv_timeout(LONG).unwrap()));
@@ -147,14 +149,14 @@ rules! {
 
     fn hwm_10_a_changed_limit_acts_on_existing_queues(net) {
         let push = lone_push(net, Push::builder().send_hwm(4));
-        assert_eq!(accepted(|i| push.send_timeout(&[i], NEVER)), 4);
+        accepts(4, |i, patience| push.send_timeout(&[i], patience));
         push.set_send_hwm(6).unwrap();
-        assert_eq!(accepted(|i| push.send_timeout(&[i], NEVER)), 2);
+        accepts(2, |i, patience| push.send_timeout(&[i], patience));
 
         let (push, pull) = pair(net, Push::builder().send_hwm(1), Pull::builder().recv_hwm(4));
-        assert_eq!(accepted(|i| push.send_timeout(&[i], NEVER)), 5);
+        accepts(5, |i, patience| push.send_timeout(&[i], patience));
         pull.set_recv_hwm(6).unwrap();
-        assert_eq!(accepted(|i| push.send_timeout(&[i], NEVER)), 2);
+        accepts(2, |i, patience| push.send_timeout(&[i], patience));
     }
 
     // rules: HWM-10
@@ -181,7 +183,7 @@ rules! {
         crate::support::wait_until("all arrived", || pull.counters().received == 10);
         pull.set_recv_hwm(2).unwrap();
         (0..10).for_each(|i| assert_eq!(number(&pull), i));
-        assert_eq!(accepted(|i| push.send_timeout(&[i], NEVER)), 4);
+        accepts(4, |i, patience| push.send_timeout(&[i], patience));
     }
 
     fn hwm_12_a_blocked_send_honours_its_time_limit(net) {
@@ -213,21 +215,16 @@ rules! {
         for (hwm, bytes) in [(1, 1), (10, 1), (100, 1), (1, 65_536), (10, 65_536), (100, 65_536)] {
             let (push, pull) = pair(net, Push::builder().send_hwm(hwm), Pull::builder().recv_hwm(hwm));
             let message = Message::from(vec![7; bytes]);
-            assert_eq!(accepted(|_| push.send_timeout(&message, NEVER)), 2 * hwm, "{hwm} × {bytes} B");
+            accepts(2 * hwm, |_, patience| push.send_timeout(&message, patience));
             (0..2 * hwm).for_each(|_| assert_eq!(pull.recv_timeout(LONG).unwrap(), message));
         }
     }
 }
 
-/// How many messages are accepted until one is refused for want of room.
-fn accepted(mut send: impl FnMut(u8) -> Result<(), SendError>) -> usize {
-    for count in 0.. {
-        if let Err(refused) = send(count as u8) {
-            assert_eq!(refused.kind(), ErrorKind::TimedOut);
-            return count;
-        }
-    }
-    unreachable!("the range has no end")
+/// Checks that exactly `count` messages are accepted, and the next one is refused for want of room.
+fn accepts(count: usize, mut send: impl FnMut(u8, Duration) -> Result<(), SendError>) {
+    (0..count).for_each(|i| send(i as u8, LONG).unwrap());
+    assert_eq!(send(0, NEVER).unwrap_err().kind(), ErrorKind::TimedOut, "after {count}");
 }
 
 fn bind(net: &Net, bind: impl FnOnce(&str) -> Result<msg_patterns::Addr, Error>) -> String {

@@ -128,6 +128,20 @@ rules! {
     }
 
     // rules: PUB-03
+    fn an_immediate_publisher_keeps_nothing_for_a_peer_that_is_not_there(net) {
+        let addr = net.nobody();
+        let publisher = Pub::builder().immediate(true).build(net.context()).unwrap();
+        publisher.connect(&addr).unwrap();
+        publisher.send("past").unwrap();
+        let sub = Sub::new(net.context()).unwrap();
+        sub.subscribe("").unwrap();
+        sub.bind(&addr).unwrap();
+        publisher.wait_matching("", 1, LONG).unwrap();
+        publisher.send("now").unwrap();
+        assert_eq!((next(&sub), publisher.counters().dropped), ("now".into(), 0));
+    }
+
+    // rules: PUB-03
     fn what_is_published_while_a_peer_names_its_topics_arrives_once_and_in_order(net) {
         let publisher = Pub::new(net.context()).unwrap();
         let (mut raw, addr) = Raw::listen(net);
