@@ -99,16 +99,24 @@ pub(super) fn unpacked(into: &Path, package: &str) -> Result<PathBuf, String> {
         return Ok(dir);
     }
     println!("guest: fetching {package}");
-    let parts = into.join(format!("{package}.part"));
-    // Left by a run that was cut short.
-    let _ = fs::remove_dir_all(&parts);
+    // Another run may be fetching it, too.
+    let parts = into.join(format!("{package}.part-{}", std::process::id()));
     fs::create_dir_all(&parts).map_err(|error| format!("{}: {error}", parts.display()))?;
-    tools::output_in(&parts, "apt-get", ["download", "-q", package])?;
-    let archive = archive_in(&parts)?;
-    tools::output_in(&parts, "dpkg", ["-x".as_ref(), archive.as_os_str(), ".".as_ref()])?;
-    let moved = fs::remove_file(&archive).and_then(|()| fs::rename(&parts, &dir));
-    moved.map_err(|error| format!("{}: {error}", dir.display()))?;
-    Ok(dir)
+    let fetched = fetch(&parts, package).and_then(|()| {
+        fs::rename(&parts, &dir).map_err(|error| format!("{}: {error}", dir.display()))
+    });
+    if fetched.is_err() {
+        // Fails only if there is nothing to remove.
+        let _ = fs::remove_dir_all(&parts);
+    }
+    if dir.exists() { Ok(dir) } else { fetched.map(|()| dir) }
+}
+
+fn fetch(into: &Path, package: &str) -> Result<(), String> {
+    tools::output_in(into, "apt-get", ["download", "-q", package])?;
+    let archive = archive_in(into)?;
+    tools::output_in(into, "dpkg", ["-x".as_ref(), archive.as_os_str(), ".".as_ref()])?;
+    fs::remove_file(&archive).map_err(|error| format!("{}: {error}", archive.display()))
 }
 
 /// The names of all packages that begin with `prefix` and apt could fetch.
