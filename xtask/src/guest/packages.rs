@@ -113,10 +113,24 @@ pub(super) fn unpacked(into: &Path, package: &str) -> Result<PathBuf, String> {
 }
 
 fn fetch(into: &Path, package: &str) -> Result<(), String> {
-    tools::output_in(into, "apt-get", ["download", "-q", package])?;
+    download(into, package)?;
     let archive = archive_in(into)?;
     tools::output_in(into, "dpkg", ["-x".as_ref(), archive.as_os_str(), ".".as_ref()])?;
     fs::remove_file(&archive).map_err(|error| format!("{}: {error}", archive.display()))
+}
+
+/// Lists that are older than the archive name files that are gone.
+fn download(into: &Path, package: &str) -> Result<(), String> {
+    let download = || tools::output_in(into, "apt-get", ["download", "-q", package]).map(drop);
+    match download() {
+        Err(_) if is_root() => update().and_then(|()| download()),
+        Err(why) => Err(format!("{why}; `sudo apt-get update` may help")),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn update() -> Result<(), String> {
+    tools::output("apt-get", ["update", "-q"]).map(drop)
 }
 
 /// The names of all packages that begin with `prefix` and apt could fetch.
@@ -128,7 +142,7 @@ pub(super) fn names(prefix: &str) -> Result<Vec<String>, String> {
     if !known.is_empty() || !is_root() {
         return Ok(known);
     }
-    tools::output("apt-get", ["update", "-q"])?;
+    update()?;
     tools::lines("apt-cache", ["pkgnames", prefix])
 }
 
@@ -152,7 +166,7 @@ fn is_root() -> bool {
 }
 
 fn install(packages: &[&str]) -> Result<(), String> {
-    tools::output("apt-get", ["update", "-q"])?;
+    update()?;
     let options = ["install", "-y", "-q", "--no-install-recommends"];
     tools::output("apt-get", options.iter().chain(packages)).map(|_| ())
 }
