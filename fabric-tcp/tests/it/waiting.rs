@@ -64,6 +64,23 @@ fn the_descriptor_is_quiet_until_something_happens() {
 }
 
 #[test]
+fn polling_alone_is_enough_also_after_a_wait() {
+    let (mut client, mut server, to, _) = pair();
+    server.post_recvs(1, 8);
+    // Whoever is ready from before has its turn.
+    server.step();
+    server.step();
+    server.domain.wait(Some(Duration::ZERO)).unwrap();
+    client.send(to, &b"x"[..]);
+    client.domain.flush();
+    while server.events.is_empty() {
+        server.step();
+        std::thread::yield_now();
+    }
+    assert_eq!(server.received(), b"x");
+}
+
+#[test]
 fn deadlines_of_the_domain_bound_a_foreign_loop() {
     let mut node = Node::new();
     let addr = node.listen("tcp://127.0.0.1:0").addr;
