@@ -273,5 +273,4 @@ impl Words<'_> {
 }
 
 #[cfg(test)]
-#[path = "frame_tests.rs"]
 mod tests;

@@ -411,5 +411,4 @@ fn ended(at_boundary: bool, cx: &Context<'_>) -> End {
 }
 
 #[cfg(test)]
-#[path = "reader_tests.rs"]
 mod tests;

@@ -351,5 +351,4 @@ fn push_range<'a>(
 }
 
 #[cfg(test)]
-#[path = "writer_tests.rs"]
 mod tests;

@@ -55,6 +55,7 @@ impl Node {
             if let Some(found) = self.take(&pick) {
                 return found;
             }
+            // Watchdog: generous, for a test that would wait for ever.
             assert!(start.elapsed() < WATCHDOG, "never came; reported: {:?}", self.events);
             self.domain.wait(Some(Duration::from_secs(1))).unwrap();
             self.step();
@@ -122,6 +123,7 @@ impl Node {
 pub(crate) fn pump(a: &mut Node, b: &mut Node, done: impl Fn(&Node, &Node) -> bool) {
     let start = Instant::now();
     while !done(a, b) {
+        // Watchdog: generous, for a test that would wait for ever.
         assert!(start.elapsed() < WATCHDOG, "never: {:?} and {:?}", a.events, b.events);
         for node in [&mut *a, &mut *b] {
             node.domain.wait(Some(Duration::ZERO)).unwrap();
