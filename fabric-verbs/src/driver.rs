@@ -1,0 +1,458 @@
+//! The machinery of a domain: completions, connection events, and what each endpoint does next.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fabric_core::{EpId, Error, ErrorKind, Event, OpId};
+
+use crate::accept::Listeners;
+use crate::buffers::{OutPackets, Registry, SHARED_RECV, Stock};
+use crate::deadlines::Deadlines;
+use crate::kernel::Sleeper;
+use crate::limits::{
+    COMPLETIONS, CONTROL_PACKETS, EVENTS_MAX, PACKET_BYTES, STOCK_MAX, WINDOW_MAX, WINDOW_MIN,
+};
+use crate::options::VerbsOptions;
+use crate::outbound::{Pumped, Shared};
+use crate::packet::Reason;
+use crate::recvs::Recvs;
+use crate::region::Regions;
+use crate::status;
+use crate::sys::{self, CmEvent, CmKind, Completion, Device, EventChannel, Id, Limits, Queues};
+use crate::table::{Phase, Table};
+use crate::waker::VerbsWaker;
+
+/// How often connection events are asked for while nobody sleeps. Asking is a system call, which
+/// polling for completions is not.
+const LOOK_EVERY: Duration = Duration::from_micros(100);
+
+/// How long a dropped domain waits for what it sent, in naps of a millisecond.
+const DROP_NAPS: usize = 50;
+
+/// Time limits by kind.
+pub(crate) struct AllDeadlines {
+    pub(crate) dials: Deadlines,
+    pub(crate) accepts: Deadlines,
+    pub(crate) lingers: Deadlines,
+}
+
+/// Fields are dropped in order: what came from the device before what it is made from.
+pub(crate) struct Driver {
+    pub(crate) table: Table,
+    /// Connections that ended and whose completions may still be in the queue.
+    pub(crate) graves: Vec<Id>,
+    pub(crate) listeners: Listeners,
+    pub(crate) regions: Regions,
+    pub(crate) registry: Registry,
+    pub(crate) out: OutPackets,
+    pub(crate) stock: Stock,
+    pub(crate) recvs: Recvs,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) deadlines: AllDeadlines,
+    pub(crate) options: VerbsOptions,
+    pub(crate) limits: Limits,
+    pub(crate) devices: Vec<Device>,
+    /// Requests whose completions the queue has room for.
+    pub(crate) room: usize,
+    /// Packets that peers may fill, and those kept for their grants and goodbyes.
+    pub(crate) reserved: usize,
+    /// Packets that broken connections may have taken along.
+    pub(crate) suspects: usize,
+    pub(crate) waker: Arc<VerbsWaker>,
+    sleeper: Sleeper,
+    /// Somebody slept or will sleep on the descriptor.
+    is_armed: bool,
+    last_look: Instant,
+    next_op: u64,
+    pub(crate) channel: Arc<EventChannel>,
+    pub(crate) queues: Arc<Queues>,
+}
+
+impl Driver {
+    /// Opens a device with nothing to do.
+    ///
+    /// # Errors
+    /// `Host` when there is no device, no permission, or a limit is in the way.
+    pub(crate) fn new(options: VerbsOptions) -> Result<Self, Error> {
+        let devices = Device::all().map_err(status::open_error)?;
+        let device = choose(&devices, options.device.as_deref())?;
+        let limits = device.limits().map_err(status::open_error)?;
+        if limits.srq_wr_max == 0 {
+            let text = format!("{} has no shared receive queues: use tcp://", device.name());
+            return Err(Error::new(ErrorKind::Host, text));
+        }
+        let channel = EventChannel::new().map_err(status::open_error)?;
+        let completions = COMPLETIONS.min(limits.cqe_max);
+        let receives = STOCK_MAX.min(limits.srq_wr_max).min(completions / 2);
+        let queues = Queues::new(&device, completions, receives).map_err(status::open_error)?;
+        let waker = VerbsWaker::new().map_err(status::open_error)?;
+        let sleeper = Sleeper::new(&[queues.fd(), channel.fd(), waker.fd()]);
+        Ok(Self {
+            table: Table::default(),
+            graves: Vec::new(),
+            listeners: Listeners::default(),
+            regions: Regions::default(),
+            registry: Registry::default(),
+            out: OutPackets::new(&queues)?,
+            stock: Stock::new(receives),
+            recvs: Recvs::new(options.recv_depth),
+            events: VecDeque::new(),
+            deadlines: AllDeadlines {
+                dials: Deadlines::new(options.connect_timeout),
+                accepts: Deadlines::new(options.handshake_timeout),
+                lingers: Deadlines::new(options.linger_timeout),
+            },
+            options,
+            limits,
+            devices,
+            room: completions - receives,
+            reserved: 0,
+            suspects: 0,
+            waker,
+            sleeper: sleeper.map_err(status::open_error)?,
+            is_armed: true,
+            last_look: Instant::now(),
+            next_op: 0,
+            channel,
+            queues,
+        })
+    }
+
+    /// A number for an operation, from 1.
+    pub(crate) fn new_op(&mut self) -> OpId {
+        self.next_op += 1;
+        OpId(self.next_op)
+    }
+
+    /// Sets a window aside for one more connection, and says how many packets it has.
+    ///
+    /// # Errors
+    /// `Full` when the device has no room for more, `Host` when memory cannot be locked.
+    pub(crate) fn reserve_window(&mut self) -> Result<usize, Error> {
+        let share = self.options.window_bytes / PACKET_BYTES / (self.table.len() + 1);
+        let window = share.saturating_sub(CONTROL_PACKETS).clamp(WINDOW_MIN, WINDOW_MAX);
+        let window = match self.grow(window + CONTROL_PACKETS) {
+            Ok(()) => window,
+            Err(_) => {
+                self.grow(WINDOW_MIN + CONTROL_PACKETS)?;
+                WINDOW_MIN
+            }
+        };
+        self.reserved += window + CONTROL_PACKETS;
+        if let Err(error) = self.stock.post(&self.queues) {
+            return Err(status::host_error(error, "posting receives"));
+        }
+        Ok(window)
+    }
+
+    /// Gives a window back of which `outstanding` packets are still allowed.
+    pub(crate) fn release_window(&mut self, outstanding: usize) {
+        self.reserved = self.reserved.saturating_sub(outstanding + CONTROL_PACKETS);
+    }
+
+    fn grow(&mut self, more: usize) -> Result<(), Error> {
+        self.stock.grow_to(self.reserved + self.suspects + more, &self.queues)
+    }
+
+    /// Posts what is queued, as far as credit and queues allow.
+    pub(crate) fn flush(&mut self) {
+        for _ in 0..self.table.dirty_len() {
+            let Some(index) = self.table.pop_dirty() else { return };
+            self.pump_one(index);
+        }
+    }
+
+    fn pump_one(&mut self, index: usize) {
+        let Some(endpoint) = self.table.endpoint(index) else { return };
+        let mut shared = Shared {
+            packets: &self.out,
+            registry: &self.registry,
+            room: &mut self.room,
+            events: &mut self.events,
+        };
+        match endpoint.pump(&mut shared) {
+            Ok(Pumped::All) => self.settle_end(index),
+            Ok(Pumped::Short) => self.table.mark_short(index),
+            Err(error) => {
+                let why = status::host_error(error, "posting to the send queue");
+                self.end(index, why, None);
+            }
+        }
+    }
+
+    /// One turn: works until `events_max` events are there or there is nothing to do.
+    pub(crate) fn turn(&mut self, events_max: usize) {
+        self.flush();
+        if self.events.len() < events_max {
+            self.look();
+            self.drain_completions(events_max.min(EVENTS_MAX));
+            self.expire();
+            self.resume_starved();
+            self.restock();
+            self.flush();
+        }
+    }
+
+    /// Whether `turn` has something to do without asking anybody.
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.events.is_empty()
+            || self.table.dirty_len() > 0
+            || (self.table.starved_len() > 0 && !self.recvs.is_empty())
+            || !self.graves.is_empty()
+    }
+
+    /// Asks for the descriptor to become readable, and says whether something is there already.
+    ///
+    /// # Errors
+    /// `Host` or `Provider` when the device cannot be asked.
+    pub(crate) fn arm(&mut self) -> Result<bool, Error> {
+        self.flush();
+        if self.is_pending() || self.waker.take() {
+            return Ok(true);
+        }
+        self.is_armed = true;
+        self.queues.arm().map_err(|error| status::host_error(error, "asking for completions"))?;
+        // What came before the device was asked makes no event.
+        let before = self.queue_progress();
+        Ok(before || self.is_pending())
+    }
+
+    fn queue_progress(&mut self) -> bool {
+        let came = self.drain_completions(EVENTS_MAX);
+        if came {
+            self.resume_starved();
+            self.restock();
+            self.flush();
+        }
+        came
+    }
+
+    /// Sleeps until something happens, the waker was called, or the time is over.
+    ///
+    /// # Errors
+    /// `Host` or `Provider` when the host cannot wait.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        if self.arm()? {
+            return Ok(());
+        }
+        let timeout = [timeout, self.time_left()].into_iter().flatten().min();
+        self.sleeper.sleep(timeout).map_err(|error| status::host_error(error, "waiting"))?;
+        self.waker.take();
+        Ok(())
+    }
+
+    pub(crate) fn sleeper(&self) -> &Sleeper {
+        &self.sleeper
+    }
+
+    /// Time until the domain's own next deadline.
+    pub(crate) fn time_left(&mut self) -> Option<Duration> {
+        let table = &self.table;
+        let all = &mut self.deadlines;
+        let is = |wanted: fn(&Phase) -> bool| move |ep| table.phase_of(ep).is_some_and(wanted);
+        let next = [
+            all.dials.next(is(|phase| matches!(phase, Phase::Dialing(_)))),
+            all.accepts.next(is(|phase| matches!(phase, Phase::Accepting(_)))),
+            all.lingers.next(is(|phase| matches!(phase, Phase::Open(ep) if !ep.is_usable()))),
+        ];
+        let next = next.into_iter().flatten().min()?;
+        Some(next.saturating_duration_since(Instant::now()))
+    }
+
+    /// Connection events and the events of the completion queue, if it is time to ask for them.
+    fn look(&mut self) {
+        let now = Instant::now();
+        if !self.is_armed && now.saturating_duration_since(self.last_look) < LOOK_EVERY {
+            return;
+        }
+        self.last_look = now;
+        match self.sleeper.sleep(Some(Duration::ZERO)) {
+            Ok(false) => return,
+            Ok(true) => {}
+            // The next `wait` says what is wrong with it.
+            Err(error) => tracing::debug!(%error, "polling failed"),
+        }
+        self.queues.take_events();
+        self.is_armed = false;
+        while let Some(event) = self.channel.next() {
+            self.on_cm_event(event);
+        }
+    }
+
+    fn on_cm_event(&mut self, event: CmEvent) {
+        if self.listeners.names(event.cookie) {
+            return self.on_listener_event(event);
+        }
+        let Some(index) = self.table.index_of(EpId(event.cookie)) else { return };
+        if matches!(event.kind, CmKind::Disconnected) {
+            // The peer's last packets came before; they are looked at first.
+            self.drain_completions(usize::MAX);
+        }
+        match self.table.get(index).map(|conn| &conn.phase) {
+            Some(Phase::Dialing(_)) => self.on_dial_event(index, event),
+            Some(Phase::Accepting(_)) => self.on_accept_event(index, &event),
+            Some(Phase::Open(_)) => self.on_open_event(index, &event),
+            None => {}
+        }
+    }
+
+    fn on_open_event(&mut self, index: usize, event: &CmEvent) {
+        match event.kind {
+            CmKind::Disconnected => self.on_disconnected(index),
+            CmKind::DeviceRemoved => {
+                let why = Error::new(ErrorKind::Host, "the RDMA device is going away");
+                self.end(index, why, None);
+            }
+            CmKind::Other(code) => tracing::debug!(code, "connection event"),
+            _ => {}
+        }
+    }
+
+    /// Takes completions until the queue is empty or there are enough events. Says whether any came.
+    fn drain_completions(&mut self, events_max: usize) -> bool {
+        let (mut batch, mut came) = (Vec::new(), false);
+        loop {
+            let more = match self.queues.poll(&mut batch) {
+                Ok(more) => more,
+                Err(error) => {
+                    tracing::warn!(%error, "the completion queue is broken");
+                    false
+                }
+            };
+            came |= !batch.is_empty();
+            for completion in batch.drain(..) {
+                self.on_completion(&completion);
+            }
+            if !more {
+                // Nothing of them is left in the queue.
+                self.graves.clear();
+                return came;
+            }
+            if self.events.len() >= events_max {
+                return came;
+            }
+        }
+    }
+
+    fn on_completion(&mut self, completion: &Completion) {
+        if completion.id & SHARED_RECV != 0 {
+            self.on_received(completion);
+        } else {
+            self.on_sent(completion);
+        }
+    }
+
+    fn expire(&mut self) {
+        let all = &self.deadlines;
+        if [&all.dials, &all.accepts, &all.lingers].iter().all(|queue| queue.is_empty()) {
+            return;
+        }
+        let now = Instant::now();
+        self.expire_each(now, |all| &mut all.dials, Self::on_dial_timeout);
+        self.expire_each(now, |all| &mut all.accepts, Self::on_accept_timeout);
+        self.expire_each(now, |all| &mut all.lingers, Self::on_linger_timeout);
+    }
+
+    fn expire_each(
+        &mut self,
+        now: Instant,
+        queue: fn(&mut AllDeadlines) -> &mut Deadlines,
+        act: fn(&mut Self, usize),
+    ) {
+        while let Some(ep) = queue(&mut self.deadlines).pop_due(now) {
+            if let Some(index) = self.table.index_of(ep) {
+                act(self, index);
+            }
+        }
+    }
+
+    /// Connections that waited for slots go on before others use them up.
+    fn resume_starved(&mut self) {
+        for _ in 0..self.table.starved_len() {
+            if self.recvs.is_empty() {
+                return;
+            }
+            let Some(index) = self.table.pop_starved() else { return };
+            self.serve(index);
+        }
+    }
+
+    /// Free packets go back to the device.
+    pub(crate) fn restock(&mut self) {
+        let needed = self.reserved + self.suspects;
+        if needed > self.stock.total()
+            && let Err(error) = self.stock.grow_to(needed, &self.queues)
+        {
+            tracing::debug!(%error, "as many packets as there are have to do");
+        }
+        if let Err(error) = self.stock.post(&self.queues) {
+            tracing::warn!(%error, "the device takes no receives for now");
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        let busy = |phase: &Phase| matches!(phase, Phase::Open(ep) if !ep.flights.is_empty());
+        !self.table.iter().any(|(_, conn)| busy(&conn.phase))
+    }
+}
+
+fn choose(devices: &[Device], name: Option<&str>) -> Result<Device, Error> {
+    let found = match name {
+        Some(name) => devices.iter().find(|device| device.name() == name),
+        None => devices.iter().find(|device| device.is_active()),
+    };
+    found.cloned().ok_or_else(|| {
+        let text = match name {
+            Some(name) => format!("there is no RDMA device {name}: check `rdma link`"),
+            None => status::no_device(),
+        };
+        Error::new(ErrorKind::Host, text)
+    })
+}
+
+impl Drop for Driver {
+    /// What was sent gets a moment to leave. Then every queue pair is destroyed before the memory
+    /// that the device may use goes; if the device refuses, the memory stays.
+    fn drop(&mut self) {
+        self.flush();
+        for _ in 0..DROP_NAPS {
+            self.drain_completions(usize::MAX);
+            if self.is_quiet() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for index in self.table.indices() {
+            let Some(conn) = self.table.remove(index) else { continue };
+            if let Phase::Open(mut endpoint) = conn.phase {
+                endpoint.cut();
+                if let Err(error) = endpoint.link.destroy_qp() {
+                    self.keep_for_ever(endpoint, &error);
+                }
+            }
+        }
+        self.graves.clear();
+    }
+}
+
+impl Driver {
+    /// The device may still use what the endpoint holds.
+    pub(crate) fn keep_for_ever<T>(&mut self, held: T, error: &io::Error) {
+        std::mem::forget(held);
+        tracing::warn!(%error, leaks = sys::leaks() + 1, "a queue pair's buffers are leaked");
+    }
+
+    /// Ends an endpoint as its user asked.
+    pub(crate) fn close(&mut self, ep: EpId) {
+        let Some(index) = self.table.index_of(ep) else { return };
+        let why = Error::new(ErrorKind::Flushed, "this side closed the endpoint");
+        match self.table.get(index).map(|conn| &conn.phase) {
+            Some(Phase::Open(_)) => self.end(index, why, Some(Reason::Closed)),
+            Some(Phase::Dialing(_)) => self.fail_dial(index, why),
+            // Not an endpoint yet.
+            Some(Phase::Accepting(_)) | None => {}
+        }
+    }
+}

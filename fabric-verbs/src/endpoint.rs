@@ -1,0 +1,233 @@
+//! One connection: what it has to send, what is in flight, what arrived and was not read yet.
+
+use std::collections::VecDeque;
+
+use fabric_core::{Addr, EpId, Error, ErrorKind, Event, OpId, SendBuf};
+
+use crate::buffers::{Packet, Stock};
+use crate::credit::Credit;
+use crate::packet::{Kind, Reason};
+use crate::recvs::{Posted, Recvs};
+use crate::sys::Id;
+use crate::works::Works;
+
+/// How far an endpoint's life has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It can be used.
+    Open,
+    /// The peer sends nothing more; what it sent before is still to be read.
+    PeerEnded,
+    /// This side sends nothing more; what is in flight is still to come back.
+    Closing,
+}
+
+/// A message or value on its way.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    Message(Message),
+    /// Follows the pieces of a write.
+    Immediate {
+        op: OpId,
+        value: u32,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) op: OpId,
+    pub(crate) buf: SendBuf,
+    pub(crate) len: usize,
+    /// Bytes in packets that were posted. An empty message has a packet too, which `begun` tells.
+    pub(crate) posted: usize,
+    pub(crate) begun: bool,
+    /// Whether its packets are copies, as it is small or lies outside registered memory.
+    pub(crate) copied: bool,
+}
+
+/// A request that the device has.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) seq: u64,
+    pub(crate) hold: Hold,
+}
+
+/// What has to stay where it is until the request comes back.
+#[derive(Debug)]
+pub(crate) enum Hold {
+    /// The device took everything when it was posted.
+    Nothing,
+    /// A packet of the provider's own, for its memory alone.
+    Packet { _packet: Packet },
+    /// The last packet of a message that is read from where it lies.
+    Message { op: OpId, buf: SendBuf, _head: Packet },
+    /// A piece of a remote read or write.
+    Piece { op: OpId, len: usize, packet: Option<Packet> },
+    /// An atomic, whose result is written to the packet.
+    Value { op: OpId, packet: Packet },
+    /// The value behind a write.
+    Immediate { op: OpId, _packet: Option<Packet> },
+    /// A window that opens.
+    Window,
+    /// The goodbye.
+    Bye { _packet: Option<Packet> },
+}
+
+/// A message that is being put together.
+#[derive(Debug)]
+pub(crate) struct Assembly {
+    pub(crate) posted: Posted,
+    pub(crate) total: usize,
+    pub(crate) filled: usize,
+}
+
+pub(crate) struct Endpoint {
+    /// First, so that the queue pair is gone before anything that the device may use.
+    pub(crate) link: Id,
+    pub(crate) id: EpId,
+    pub(crate) qp: u32,
+    pub(crate) peer: Addr,
+    /// Names the connection in keys.
+    pub(crate) salt: u64,
+    /// Bytes of a packet that the peer takes.
+    pub(crate) packet_bytes: usize,
+    pub(crate) inline_bytes: usize,
+    pub(crate) credit: Credit,
+    pub(crate) window: usize,
+    pub(crate) stage: Stage,
+    pub(crate) why: Option<Error>,
+    /// A goodbye that is still to be posted.
+    pub(crate) bye: Option<Reason>,
+    pub(crate) is_cut: bool,
+    pub(crate) out: VecDeque<Outgoing>,
+    /// Messages whose last copy is about to be posted.
+    pub(crate) copied: Vec<Outgoing>,
+    pub(crate) works: Works,
+    pub(crate) flights: VecDeque<Flight>,
+    pub(crate) next_seq: u64,
+    pub(crate) unsignalled: usize,
+    pub(crate) held: VecDeque<(Kind, Packet)>,
+    pub(crate) assembly: Option<Assembly>,
+    /// Operations of the user that have not come back.
+    pub(crate) ops: usize,
+}
+
+impl Endpoint {
+    /// An endpoint with nothing to do.
+    pub(crate) fn new(link: Id, id: EpId, terms: Terms) -> Self {
+        let Terms { peer, qp, salt, packet_bytes, inline_bytes, credit, window } = terms;
+        Self {
+            link,
+            id,
+            qp,
+            peer,
+            salt,
+            packet_bytes,
+            inline_bytes,
+            credit,
+            window,
+            stage: Stage::Open,
+            why: None,
+            bye: None,
+            is_cut: false,
+            out: VecDeque::new(),
+            copied: Vec::new(),
+            works: Works::default(),
+            flights: VecDeque::new(),
+            next_seq: 0,
+            unsignalled: 0,
+            held: VecDeque::new(),
+            assembly: None,
+            ops: 0,
+        }
+    }
+
+    /// Whether the user may still post to it.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.stage != Stage::Closing
+    }
+
+    /// Whether there is anything that a look at it could post.
+    pub(crate) fn wants_to_send(&self) -> bool {
+        let may_send = self.credit.room() > 0 && !self.out.is_empty();
+        self.bye.is_some()
+            || (self.is_usable()
+                && (may_send || self.works.wants_to_post() || self.credit.owes(self.window)))
+    }
+
+    /// Ends the connection underneath; everything in flight comes back.
+    pub(crate) fn cut(&mut self) {
+        if !std::mem::replace(&mut self.is_cut, true) {
+            self.link.disconnect();
+        }
+    }
+
+    /// Gives back what was not handed to the device at all.
+    pub(crate) fn return_unposted(&mut self, events: &mut VecDeque<Event>) {
+        let (begun, fresh): (VecDeque<_>, VecDeque<_>) =
+            self.out.drain(..).partition(|out| matches!(out, Outgoing::Message(m) if m.begun));
+        self.out = begun;
+        for out in fresh {
+            self.return_one(out, events);
+        }
+    }
+
+    /// Gives back everything, once nothing is in flight.
+    pub(crate) fn return_all(&mut self, events: &mut VecDeque<Event>) {
+        for out in std::mem::take(&mut self.out) {
+            self.return_one(out, events);
+        }
+        for done in self.works.drain(|| flushed(self.why.as_ref())) {
+            events.push_back(done.event(self.id));
+        }
+        self.ops = 0;
+    }
+
+    /// Drops what arrived and was not read, and offers the slot of half a message again.
+    pub(crate) fn drop_inbox(&mut self, stock: &mut Stock, recvs: &mut Recvs) {
+        for (_, packet) in self.held.drain(..) {
+            stock.give_back(packet);
+        }
+        if let Some(mut assembly) = self.assembly.take() {
+            assembly.posted.slot.set_len(0);
+            recvs.untake(assembly.posted);
+        }
+    }
+
+    /// A message came back.
+    pub(crate) fn sent(
+        &mut self,
+        op: OpId,
+        buf: SendBuf,
+        result: Result<(), Error>,
+        events: &mut VecDeque<Event>,
+    ) {
+        self.ops = self.ops.saturating_sub(1);
+        events.push_back(Event::Sent { ep: self.id, op, buf, result });
+    }
+
+    fn return_one(&mut self, out: Outgoing, events: &mut VecDeque<Event>) {
+        // The buffer of a write with a value is with the works.
+        if let Outgoing::Message(Message { op, buf, .. }) = out {
+            let why = flushed(self.why.as_ref());
+            self.sent(op, buf, Err(why), events);
+        }
+    }
+}
+
+/// What both sides agreed on.
+pub(crate) struct Terms {
+    pub(crate) peer: Addr,
+    pub(crate) qp: u32,
+    pub(crate) salt: u64,
+    pub(crate) packet_bytes: usize,
+    pub(crate) inline_bytes: usize,
+    pub(crate) credit: Credit,
+    pub(crate) window: usize,
+}
+
+/// What operations end with that their endpoint did not wait for.
+pub(crate) fn flushed(why: Option<&Error>) -> Error {
+    let why = why.map_or("its queue failed", Error::message);
+    Error::new(ErrorKind::Flushed, format!("the endpoint closed first: {why}"))
+}

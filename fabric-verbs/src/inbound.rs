@@ -1,0 +1,289 @@
+//! What completions mean: requests that came back, packets that arrived.
+
+use fabric_core::{EpId, Error, Event};
+
+use crate::buffers::Packet;
+use crate::driver::Driver;
+use crate::endpoint::{Assembly, Endpoint, Hold, Outgoing, Stage, flushed};
+use crate::packet::{HEAD_BYTES, Head, Kind, Reason};
+use crate::status::{self, Verdict};
+use crate::sys::Completion;
+use crate::table::Phase;
+use crate::works::Landed;
+
+/// How serving a held packet went.
+enum Served {
+    /// It is done with.
+    Used(Packet),
+    /// It waits for a posted slot.
+    Starved,
+    /// The endpoint ends.
+    Ends(Error, Reason),
+}
+
+impl Driver {
+    /// A request came back, and with it all that were posted before it.
+    pub(crate) fn on_sent(&mut self, completion: &Completion) {
+        let Some(index) = self.table.index_of_qp(completion.qp) else { return };
+        let Some(endpoint) = self.table.endpoint(index) else { return };
+        let verdict = status::verdict(completion, &endpoint.peer);
+        while endpoint.flights.front().is_some_and(|flight| flight.seq <= completion.id) {
+            let Some(flight) = endpoint.flights.pop_front() else { break };
+            self.room += 1;
+            let result = match &verdict {
+                Verdict::Bad(error) if flight.seq == completion.id => Err(copy_of(error)),
+                Verdict::Flushed if flight.seq == completion.id => {
+                    Err(flushed(endpoint.why.as_ref()))
+                }
+                // Requests without a completion of their own went well.
+                _ => Ok(()),
+            };
+            settle(endpoint, flight.hold, result, &mut self.events);
+        }
+        if endpoint.wants_to_send() {
+            self.table.mark_dirty(index);
+        }
+        self.table.rouse_short();
+        match verdict {
+            Verdict::Good => {}
+            Verdict::Bad(error) => self.on_failure(index, error),
+            Verdict::Flushed => self.on_flushed(index),
+        }
+        self.settle_end(index);
+    }
+
+    /// The queue pair failed with a reason.
+    fn on_failure(&mut self, index: usize, error: Error) {
+        let Some(endpoint) = self.table.endpoint(index) else { return };
+        match endpoint.stage {
+            Stage::Open => self.end(index, error, None),
+            // The peer said goodbye before.
+            Stage::PeerEnded => {}
+            Stage::Closing => endpoint.cut(),
+        }
+    }
+
+    /// The queue pair failed without a reason that this side was told.
+    fn on_flushed(&mut self, index: usize) {
+        let Some(endpoint) = self.table.endpoint(index) else { return };
+        if endpoint.stage == Stage::Open {
+            let why = status::vanished(&endpoint.peer);
+            self.end(index, why, None);
+        }
+    }
+
+    /// A packet arrived.
+    pub(crate) fn on_received(&mut self, completion: &Completion) {
+        let Some(packet) = self.stock.take(completion.id, completion.bytes) else { return };
+        let index = self.table.index_of_qp(completion.qp);
+        let Some(index) = index.filter(|_| completion.status == 0) else {
+            return self.stock.give_back(packet);
+        };
+        if matches!(self.table.get(index).map(|conn| &conn.phase), Some(Phase::Accepting(_))) {
+            // The peer has finished, though the connection manager has not said so yet.
+            self.promote(index);
+        }
+        let Some(endpoint) = self.table.endpoint(index) else {
+            return self.stock.give_back(packet);
+        };
+        if endpoint.stage == Stage::Closing {
+            return self.stock.give_back(packet);
+        }
+        match take_in(endpoint, &packet) {
+            Ok(kind) => self.on_packet(index, kind, packet),
+            Err(why) => {
+                self.stock.give_back(packet);
+                self.end(index, why, Some(Reason::Protocol));
+            }
+        }
+    }
+
+    fn on_packet(&mut self, index: usize, kind: Kind, packet: Packet) {
+        let Some(endpoint) = self.table.endpoint(index) else { return };
+        match kind {
+            Kind::Grant => self.stock.give_back(packet),
+            Kind::Bye(reason) => {
+                self.stock.give_back(packet);
+                endpoint.why = Some(status::goodbye(reason, &endpoint.peer));
+                endpoint.stage = Stage::PeerEnded;
+            }
+            Kind::First { .. } | Kind::More | Kind::Immediate { .. } => {
+                endpoint.held.push_back((kind, packet));
+            }
+        }
+        if endpoint.wants_to_send() {
+            self.table.mark_dirty(index);
+        }
+        self.serve(index);
+    }
+
+    /// Copies what is held to posted slots, as far as there are any.
+    pub(crate) fn serve(&mut self, index: usize) {
+        loop {
+            let Some(endpoint) = self.table.endpoint(index) else { return };
+            if endpoint.stage == Stage::Closing {
+                return;
+            }
+            let Some((kind, packet)) = endpoint.held.pop_front() else { break };
+            match deliver(endpoint, kind, packet, &mut self.recvs, &mut self.events) {
+                Ok(Served::Used(packet)) => self.on_used(index, packet),
+                Ok(Served::Starved) | Err(()) => return self.table.mark_starved(index),
+                Ok(Served::Ends(why, reason)) => return self.end(index, why, Some(reason)),
+            }
+        }
+        if self.table.endpoint(index).is_some_and(|ep| ep.stage == Stage::PeerEnded) {
+            self.conclude(index);
+        }
+    }
+
+    /// The memory of a packet is free again, so the peer may send another.
+    fn on_used(&mut self, index: usize, packet: Packet) {
+        self.stock.give_back(packet);
+        let Some(endpoint) = self.table.endpoint(index) else { return };
+        endpoint.credit.on_used();
+        self.reserved = self.reserved.saturating_sub(1);
+        self.reserved += endpoint.credit.top_up(endpoint.window);
+        if endpoint.credit.owes(endpoint.window) {
+            // The packets stand in the queue before the peer hears of them: `restock` comes first.
+            self.table.mark_dirty(index);
+        }
+    }
+}
+
+/// Checks a packet's head and counts it.
+fn take_in(endpoint: &mut Endpoint, packet: &Packet) -> Result<Kind, Error> {
+    let violation = |how: &dyn std::fmt::Display| status::violation(&endpoint.peer, how);
+    let Some(head) = Head::decode(packet.slot.filled()) else {
+        return Err(violation(&"a packet without a head"));
+    };
+    let Head { kind, granted } = head;
+    if endpoint.stage == Stage::PeerEnded {
+        return Err(violation(&"a packet after its goodbye"));
+    }
+    match endpoint.credit.on_arrived(kind.is_credited(), granted) {
+        Ok(_) => Ok(kind),
+        Err(breach) => Err(status::violation(&endpoint.peer, &breach)),
+    }
+}
+
+fn deliver(
+    endpoint: &mut Endpoint,
+    kind: Kind,
+    packet: Packet,
+    recvs: &mut crate::recvs::Recvs,
+    events: &mut std::collections::VecDeque<Event>,
+) -> Result<Served, ()> {
+    match kind {
+        Kind::Immediate { value } => {
+            let Some(mut posted) = recvs.take() else {
+                endpoint.held.push_front((kind, packet));
+                return Ok(Served::Starved);
+            };
+            posted.slot.set_len(0);
+            events.push_back(received(endpoint.id, posted, Some(value)));
+            return Ok(Served::Used(packet));
+        }
+        Kind::First { total } => {
+            if endpoint.assembly.is_some() {
+                return Ok(broken(endpoint, "a message inside another"));
+            }
+            let Some(posted) = recvs.take() else {
+                endpoint.held.push_front((kind, packet));
+                return Ok(Served::Starved);
+            };
+            let (total, capacity) = (total as usize, posted.slot.capacity());
+            if total > capacity {
+                recvs.untake(posted);
+                return Ok(too_long(endpoint, total, capacity));
+            }
+            endpoint.assembly = Some(Assembly { posted, total, filled: 0 });
+        }
+        _ => {}
+    }
+    let Some(mut assembly) = endpoint.assembly.take() else {
+        return Ok(broken(endpoint, "the rest of no message"));
+    };
+    let bytes = packet.slot.filled().get(HEAD_BYTES..).unwrap_or_default();
+    let end = assembly.filled + bytes.len();
+    // A packet without bytes is fine only as an empty message.
+    let is_empty = bytes.is_empty() && assembly.total > 0;
+    if end > assembly.total || is_empty {
+        assembly.posted.slot.set_len(0);
+        recvs.untake(assembly.posted);
+        return Ok(broken(endpoint, "a message of another length than it says"));
+    }
+    assembly.posted.slot.buffer_mut()[assembly.filled..end].copy_from_slice(bytes);
+    assembly.filled = end;
+    if end == assembly.total {
+        assembly.posted.slot.set_len(end);
+        events.push_back(received(endpoint.id, assembly.posted, None));
+    } else {
+        endpoint.assembly = Some(assembly);
+    }
+    Ok(Served::Used(packet))
+}
+
+fn received(ep: EpId, posted: crate::recvs::Posted, imm: Option<u32>) -> Event {
+    Event::Received { ep, op: posted.op, slot: posted.slot, imm }
+}
+
+fn broken(endpoint: &Endpoint, how: &str) -> Served {
+    Served::Ends(status::violation(&endpoint.peer, &how), Reason::Protocol)
+}
+
+fn too_long(endpoint: &Endpoint, total: usize, capacity: usize) -> Served {
+    let text = format!(
+        "a message of {total} bytes from {} does not fit the posted slot of {capacity}: post larger ones",
+        endpoint.peer
+    );
+    Served::Ends(Error::new(fabric_core::ErrorKind::NoReceive, text), Reason::NoReceive)
+}
+
+/// Gives back what a request kept.
+fn settle(
+    endpoint: &mut Endpoint,
+    hold: Hold,
+    result: Result<(), Error>,
+    events: &mut std::collections::VecDeque<Event>,
+) {
+    match hold {
+        Hold::Nothing | Hold::Packet { .. } | Hold::Window | Hold::Bye { .. } => {}
+        Hold::Message { op, buf, .. } => endpoint.sent(op, buf, result, events),
+        Hold::Piece { op, len, packet } => {
+            match endpoint.works.on_piece(op, len, packet.as_ref(), result) {
+                Some(Landed::Done(done)) => finish(endpoint, done, events),
+                Some(Landed::Immediate(value)) => {
+                    endpoint.out.push_back(Outgoing::Immediate { op, value });
+                }
+                None => {}
+            }
+        }
+        Hold::Value { op, packet } => {
+            let value =
+                packet.slot.filled().first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
+            if let Some(done) = endpoint.works.on_value(op, value, result) {
+                finish(endpoint, done, events);
+            }
+        }
+        Hold::Immediate { op, .. } => {
+            if result.is_ok()
+                && let Some(done) = endpoint.works.finish(op, Ok(()))
+            {
+                finish(endpoint, done, events);
+            }
+        }
+    }
+}
+
+fn finish(
+    endpoint: &mut Endpoint,
+    done: crate::works::Done,
+    events: &mut std::collections::VecDeque<Event>,
+) {
+    endpoint.ops = endpoint.ops.saturating_sub(1);
+    events.push_back(done.event(endpoint.id));
+}
+
+fn copy_of(error: &Error) -> Error {
+    Error::new(error.kind(), error.message())
+}

@@ -1,0 +1,53 @@
+//! What a user can set.
+
+use std::time::Duration;
+
+/// Settings of a verbs domain. Device limits lower them where they must.
+///
+/// ```
+/// let options = fabric_verbs::VerbsOptions { send_depth: 256, ..Default::default() };
+/// assert_eq!(options.recv_depth, 1024);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerbsOptions {
+    /// The device to open, such as `mlx5_0`. `None` takes the first one with a port that is up.
+    pub device: Option<String>,
+    /// How long it may take to find the way to a peer and connect, over all of its addresses.
+    pub connect_timeout: Duration,
+    /// How long a peer that connects may take to finish.
+    pub handshake_timeout: Duration,
+    /// How long a closed endpoint may take to hand over what was sent before.
+    pub linger_timeout: Duration,
+    /// Largest message in bytes; at most `u32::MAX` is used. Peers should agree on it.
+    pub message_bytes_max: usize,
+    /// Sends, reads, writes and atomics in flight on one endpoint.
+    pub send_depth: usize,
+    /// Receives posted in the domain.
+    pub recv_depth: usize,
+    /// Bytes asked for in the send queue itself, so that small messages leave with the post. The
+    /// device may offer less.
+    pub inline_bytes: usize,
+    /// Memory that peers may fill before receives are posted, in bytes for all endpoints together.
+    /// Each gets an equal share, within limits; locked memory.
+    pub window_bytes: usize,
+    /// How long the peer's device may take to acknowledge before a message is sent again: 4.096 µs
+    /// times two to this power. After eight of these the connection is broken.
+    pub ack_timeout_power: u8,
+}
+
+impl Default for VerbsOptions {
+    fn default() -> Self {
+        Self {
+            device: None,
+            connect_timeout: Duration::from_secs(5),
+            handshake_timeout: Duration::from_secs(5),
+            linger_timeout: Duration::from_secs(5),
+            message_bytes_max: (64 + 1) << 10,
+            send_depth: 64,
+            recv_depth: 1024,
+            inline_bytes: 256,
+            window_bytes: 16 << 20,
+            ack_timeout_power: 16,
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! From what an endpoint has to send to requests in its send queue.
+
+use std::collections::VecDeque;
+use std::io;
+
+use fabric_core::{Event, SendBuf};
+use smallvec::SmallVec;
+
+use crate::buffers::{OutPackets, Packet, Registry};
+use crate::endpoint::{Endpoint, Flight, Hold, Message, Outgoing, Stage};
+use crate::limits::{COPY_BYTES_MAX, POST_BATCH, SEND_QUEUE, SEND_QUEUE_RESERVE, UNSIGNALLED_MAX};
+use crate::packet::{HEAD_BYTES, Head, Kind};
+use crate::sys::{Op, Sge, Wr};
+use crate::works::{Answer, Piece, cut};
+
+/// What all endpoints of a domain share on the way out.
+pub(crate) struct Shared<'a> {
+    pub(crate) packets: &'a OutPackets,
+    pub(crate) registry: &'a Registry,
+    /// Requests whose completions the queue has room for.
+    pub(crate) room: &'a mut usize,
+    pub(crate) events: &'a mut VecDeque<Event>,
+}
+
+/// How far a look at an endpoint went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pumped {
+    /// Nothing is left that can go, or its own completions will bring it back.
+    All,
+    /// Something is left that waits for memory or completions of others.
+    Short,
+}
+
+/// A request with what it keeps.
+struct Draft {
+    op: Op,
+    sges: Vec<Sge>,
+    hold: Hold,
+    /// A packet that is needed only until the device has it.
+    inline: Option<Packet>,
+    must_signal: bool,
+}
+
+/// Whether a message goes in copies.
+pub(crate) fn is_copied(buf: &SendBuf, len: usize, registry: &Registry) -> bool {
+    len <= COPY_BYTES_MAX || pieces(buf, registry).is_none()
+}
+
+/// Where the segments lie, if all of them lie in registered pools.
+pub(crate) fn pieces(buf: &SendBuf, registry: &Registry) -> Option<SmallVec<[Piece; 8]>> {
+    let filled = buf.segments().iter().map(|s| s.filled()).filter(|bytes| !bytes.is_empty());
+    let piece = |bytes: &[u8]| {
+        let key = registry.key_of(bytes.as_ptr(), bytes.len())?;
+        Some(Piece { addr: bytes.as_ptr() as u64, len: bytes.len(), key })
+    };
+    filled.map(piece).collect()
+}
+
+impl Endpoint {
+    /// Posts whatever may go.
+    ///
+    /// # Errors
+    /// What the device says when it takes no more; the endpoint is then broken.
+    pub(crate) fn pump(&mut self, shared: &mut Shared<'_>) -> io::Result<Pumped> {
+        loop {
+            let mut drafts = Vec::new();
+            let mut pumped = Pumped::All;
+            while drafts.len() < POST_BATCH {
+                match self.draft(drafts.len(), shared) {
+                    Ok(Some(draft)) => drafts.push(draft),
+                    Ok(None) => break,
+                    Err(NoMemory) => {
+                        pumped = Pumped::Short;
+                        break;
+                    }
+                }
+            }
+            let count = drafts.len();
+            self.post(drafts, shared)?;
+            if count < POST_BATCH {
+                return Ok(pumped);
+            }
+        }
+    }
+
+    fn draft(
+        &mut self,
+        drafted: usize,
+        shared: &mut Shared<'_>,
+    ) -> Result<Option<Draft>, NoMemory> {
+        let taken = self.flights.len() + drafted;
+        if taken >= SEND_QUEUE {
+            return Ok(None);
+        }
+        let wants = self.wants_to_send();
+        if *shared.room == 0 {
+            return if wants { Err(NoMemory) } else { Ok(None) };
+        }
+        let draft = self.choose(taken, shared)?;
+        if draft.is_some() {
+            *shared.room -= 1;
+        }
+        Ok(draft)
+    }
+
+    /// Remote operations first: few of them are in flight at once, so messages never wait long.
+    fn choose(&mut self, taken: usize, shared: &Shared<'_>) -> Result<Option<Draft>, NoMemory> {
+        if self.stage != Stage::Closing && taken < SEND_QUEUE - SEND_QUEUE_RESERVE {
+            if let Some(draft) = self.draft_piece(shared)? {
+                return Ok(Some(draft));
+            }
+            if self.credit.room() > 0
+                && let Some(draft) = self.draft_packet(shared)?
+            {
+                return Ok(Some(draft));
+            }
+        }
+        if self.stage != Stage::Closing && self.credit.owes(self.window) {
+            return self.draft_control(Kind::Grant, shared).map(Some);
+        }
+        match self.bye {
+            Some(reason) => {
+                let draft = self.draft_control(Kind::Bye(reason), shared)?;
+                self.bye = None;
+                Ok(Some(draft))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn draft_control(&mut self, kind: Kind, shared: &Shared<'_>) -> Result<Draft, NoMemory> {
+        let packet = self.packet(kind, HEAD_BYTES, shared)?;
+        Ok(match kind {
+            Kind::Bye(_) => Draft {
+                must_signal: true,
+                ..self.whole(packet, |packet| Hold::Bye { _packet: packet })
+            },
+            _ => self.whole(packet, held),
+        })
+    }
+
+    fn draft_packet(&mut self, shared: &Shared<'_>) -> Result<Option<Draft>, NoMemory> {
+        match self.out.front() {
+            Some(&Outgoing::Immediate { op, value }) => {
+                let packet = self.packet(Kind::Immediate { value }, HEAD_BYTES, shared)?;
+                self.out.pop_front();
+                self.credit.on_sent();
+                let hold = |packet| Hold::Immediate { op, _packet: packet };
+                Ok(Some(Draft { must_signal: true, ..self.whole(packet, hold) }))
+            }
+            Some(Outgoing::Message(_)) => self.draft_message(shared).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn draft_message(&mut self, shared: &Shared<'_>) -> Result<Draft, NoMemory> {
+        let Some(Outgoing::Message(message)) = self.out.front() else { return Err(NoMemory) };
+        let len = (message.len - message.posted).min(self.packet_bytes - HEAD_BYTES);
+        let copied = message.copied;
+        let kind = match message.begun {
+            true => Kind::More,
+            false => Kind::First { total: message.len as u32 },
+        };
+        let bytes = if copied { HEAD_BYTES + len } else { HEAD_BYTES };
+        let mut packet = self.packet(kind, bytes, shared)?;
+        let Some(Outgoing::Message(message)) = self.out.front_mut() else { return Err(NoMemory) };
+        let from = message.posted;
+        message.posted += len;
+        message.begun = true;
+        let is_last = message.posted == message.len;
+        let mut sges = Vec::new();
+        if copied {
+            copy(&message.buf, from, len, &mut packet);
+        } else {
+            sges = cut(&pieces(&message.buf, shared.registry).unwrap_or_default(), from, len);
+        }
+        self.credit.on_sent();
+        let last = if is_last { self.out.pop_front() } else { None };
+        Ok(match (copied, last) {
+            (true, last) => {
+                self.copied.extend(last);
+                self.whole(packet, held)
+            }
+            (false, last) => gathered(packet, sges, last),
+        })
+    }
+
+    /// A message that is one packet of the provider's own.
+    fn whole(&self, packet: Packet, hold: impl FnOnce(Option<Packet>) -> Hold) -> Draft {
+        let sges = vec![packet.sge()];
+        let is_inline = packet.slot.len() <= self.inline_bytes;
+        let (inline, kept) = if is_inline { (Some(packet), None) } else { (None, Some(packet)) };
+        Draft { op: Op::Send, sges, hold: hold(kept), inline, must_signal: false }
+    }
+
+    /// A packet with its head.
+    fn packet(
+        &mut self,
+        kind: Kind,
+        bytes: usize,
+        shared: &Shared<'_>,
+    ) -> Result<Packet, NoMemory> {
+        let mut packet = shared.packets.take(bytes).ok_or(NoMemory)?;
+        let head = Head { kind, granted: self.credit.tell() };
+        packet.slot.set_len(0);
+        if packet.slot.append(&head.encode()) { Ok(packet) } else { Err(NoMemory) }
+    }
+
+    fn draft_piece(&mut self, shared: &Shared<'_>) -> Result<Option<Draft>, NoMemory> {
+        let Some(mut ask) = self.works.next() else { return Ok(None) };
+        let mut packet = None;
+        if ask.answer != Answer::Given {
+            let bytes = if ask.answer == Answer::Value { 8 } else { ask.len };
+            let Some(mut taken) = shared.packets.take(bytes) else {
+                self.works.undo(ask.op, ask.len);
+                return Err(NoMemory);
+            };
+            taken.slot.set_len(bytes);
+            ask.sges.push(taken.sge());
+            packet = Some(taken);
+        }
+        let hold = match (ask.answer, packet) {
+            (Answer::Value, Some(packet)) => Hold::Value { op: ask.op, packet },
+            (_, packet) => Hold::Piece { op: ask.op, len: ask.len, packet },
+        };
+        Ok(Some(Draft { op: ask.wr, sges: ask.sges, hold, inline: None, must_signal: true }))
+    }
+
+    /// Posts a request outside the queue of things to send.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub(crate) fn post_now(&mut self, op: Op, hold: Hold, room: &mut usize) -> io::Result<()> {
+        if *room == 0 || self.flights.len() >= SEND_QUEUE {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let id = self.next_seq;
+        let wr = Wr { id, op, sges: SmallVec::new(), signal: true, inline: false };
+        self.link.post(std::slice::from_ref(&wr)).1?;
+        *room -= 1;
+        (self.next_seq, self.unsignalled) = (id + 1, 0);
+        self.flights.push_back(Flight { seq: id, hold });
+        Ok(())
+    }
+
+    fn post(&mut self, drafts: Vec<Draft>, shared: &mut Shared<'_>) -> io::Result<()> {
+        let count = drafts.len();
+        let (mut wrs, mut inline) = (Vec::with_capacity(count), Vec::new());
+        for (i, draft) in drafts.into_iter().enumerate() {
+            let is_held = !matches!(draft.hold, Hold::Nothing);
+            self.unsignalled += 1;
+            let signal = draft.must_signal
+                || self.unsignalled >= UNSIGNALLED_MAX
+                || (is_held && i + 1 == count);
+            if signal {
+                self.unsignalled = 0;
+            }
+            let id = self.next_seq;
+            self.next_seq += 1;
+            let is_inline = draft.inline.is_some();
+            wrs.push(Wr { id, op: draft.op, sges: draft.sges.into(), signal, inline: is_inline });
+            self.flights.push_back(Flight { seq: id, hold: draft.hold });
+            inline.extend(draft.inline);
+        }
+        let (posted, result) = self.link.post(&wrs);
+        drop(inline);
+        // Those that the device did not take never come back by themselves.
+        for _ in posted..count {
+            *shared.room += 1;
+            if let Some(flight) = self.flights.pop_back() {
+                self.recall(flight.hold, shared.events);
+            }
+        }
+        self.report_copied(shared.events);
+        result
+    }
+
+    /// Messages that were copied whole need not wait for anything.
+    fn report_copied(&mut self, events: &mut VecDeque<Event>) {
+        for out in std::mem::take(&mut self.copied) {
+            if let Outgoing::Message(Message { op, buf, .. }) = out {
+                self.sent(op, buf, Ok(()), events);
+            }
+        }
+    }
+
+    fn recall(&mut self, hold: Hold, events: &mut VecDeque<Event>) {
+        if let Hold::Message { op, buf, .. } = hold {
+            let why = crate::endpoint::flushed(self.why.as_ref());
+            self.sent(op, buf, Err(why), events);
+        }
+    }
+}
+
+/// There is no packet or no room for a completion for now.
+struct NoMemory;
+
+/// What keeps a packet, or nothing if the device took it when it was posted.
+fn held(packet: Option<Packet>) -> Hold {
+    packet.map_or(Hold::Nothing, |packet| Hold::Packet { _packet: packet })
+}
+
+/// A packet whose bytes are read from where they lie; the last one keeps the message.
+fn gathered(head: Packet, pieces: Vec<Sge>, last: Option<Outgoing>) -> Draft {
+    let mut sges = vec![head.sge()];
+    sges.extend(pieces);
+    let (hold, must_signal) = match last {
+        Some(Outgoing::Message(Message { op, buf, .. })) => {
+            (Hold::Message { op, buf, _head: head }, true)
+        }
+        _ => (Hold::Packet { _packet: head }, false),
+    };
+    Draft { op: Op::Send, sges, hold, inline: None, must_signal }
+}
+
+fn copy(buf: &SendBuf, mut from: usize, mut len: usize, packet: &mut Packet) {
+    for segment in buf.segments() {
+        let bytes = segment.filled();
+        let skipped = from.min(bytes.len());
+        let taken = (bytes.len() - skipped).min(len);
+        let fits = packet.slot.append(&bytes[skipped..skipped + taken]);
+        debug_assert!(fits, "a packet of the peer's size takes a part of that size");
+        (from, len) = (from - skipped, len - taken);
+    }
+}

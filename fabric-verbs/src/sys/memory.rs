@@ -1,0 +1,219 @@
+//! Memory that a device may reach.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rdma_sys as ffi;
+use rustix::io::Errno;
+
+use super::queues::Queues;
+use super::{check, note_leak};
+
+/// What a device may do with a region on behalf of the peer, besides reading it for this side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Rights {
+    /// Write it for this side: receives and results of reads.
+    pub(crate) local_write: bool,
+    /// Peers read it.
+    pub(crate) remote_read: bool,
+    /// Peers write it.
+    pub(crate) remote_write: bool,
+    /// Peers use atomics on it.
+    pub(crate) remote_atomic: bool,
+}
+
+impl Rights {
+    /// What this side sends from.
+    pub(crate) const SEND: Self =
+        Self { local_write: false, remote_read: false, remote_write: false, remote_atomic: false };
+    /// What this side also receives into.
+    pub(crate) const LOCAL: Self = Self { local_write: true, ..Self::SEND };
+
+    fn flags(self) -> u32 {
+        let pairs = [
+            // Verbs want the local right where a peer may change the memory.
+            (
+                self.local_write || self.remote_write || self.remote_atomic,
+                ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE,
+            ),
+            (self.remote_read, ffi::ibv_access_flags::IBV_ACCESS_REMOTE_READ),
+            (self.remote_write, ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE),
+            (self.remote_atomic, ffi::ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC),
+        ];
+        pairs.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag.0)
+    }
+}
+
+/// A registration. The memory must outlive it.
+pub(crate) struct Region {
+    raw: NonNull<ffi::ibv_mr>,
+    _queues: Arc<Queues>,
+}
+
+// SAFETY: verbs calls on a region may come from any thread; its fields do not change.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Registers `len` bytes from `start`, which must stay allocated as long as the region lives.
+    ///
+    /// # Errors
+    /// What the host says: locked memory is limited, and read-only files cannot be locked everywhere.
+    pub(crate) fn new(
+        queues: &Arc<Queues>,
+        start: *const u8,
+        len: usize,
+        rights: Rights,
+    ) -> io::Result<Self> {
+        Self::with_flags(queues, start, len, rights.flags())
+    }
+
+    /// As `new`, with no right for peers but what windows into it will give.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn for_windows(
+        queues: &Arc<Queues>,
+        start: *const u8,
+        len: usize,
+        rights: Rights,
+    ) -> io::Result<Self> {
+        let local = Rights { remote_read: false, ..rights }.flags()
+            & ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0;
+        Self::with_flags(queues, start, len, local | ffi::ibv_access_flags::IBV_ACCESS_MW_BIND.0)
+    }
+
+    fn with_flags(
+        queues: &Arc<Queues>,
+        start: *const u8,
+        len: usize,
+        flags: u32,
+    ) -> io::Result<Self> {
+        // SAFETY: the domain is alive as `queues` is held; registering only locks the pages. That
+        // nobody frees the memory meanwhile is this function's documented condition.
+        let raw =
+            unsafe { ffi::ibv_reg_mr(queues.pd(), start.cast_mut().cast(), len, flags as i32) };
+        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        Ok(Self { raw, _queues: queues.clone() })
+    }
+
+    /// The key for this side's requests.
+    pub(crate) fn local_key(&self) -> u32 {
+        // SAFETY: the region is registered while `self` lives.
+        unsafe { self.raw.as_ref() }.lkey
+    }
+
+    /// The key for the peer's requests.
+    pub(crate) fn remote_key(&self) -> u32 {
+        // SAFETY: the region is registered while `self` lives.
+        unsafe { self.raw.as_ref() }.rkey
+    }
+
+    pub(super) fn raw(&self) -> *mut ffi::ibv_mr {
+        self.raw.as_ptr()
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: registered once, deregistered once.
+        if let Err(error) = check(unsafe { ffi::ibv_dereg_mr(self.raw.as_ptr()) }) {
+            note_leak("a memory region", &error);
+        }
+    }
+}
+
+/// A window into a region, which only the queue pair it is bound on can reach.
+pub(crate) struct Window {
+    raw: NonNull<ffi::ibv_mw>,
+    key: u32,
+    _queues: Arc<Queues>,
+}
+
+// SAFETY: verbs calls on a window may come from any thread.
+unsafe impl Send for Window {}
+// SAFETY: as above.
+unsafe impl Sync for Window {}
+
+impl Window {
+    /// A window that is not bound yet.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub(crate) fn new(queues: &Arc<Queues>) -> io::Result<Self> {
+        // SAFETY: the domain is alive as `queues` is held.
+        let raw = unsafe { ffi::ibv_alloc_mw(queues.pd(), ffi::ibv_mw_type::IBV_MW_TYPE_2) };
+        let raw = raw.ok_or_else(|| io::Error::from(Errno::OPNOTSUPP))?;
+        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: the window is allocated. Binding takes another key than the one it came with.
+        let key = unsafe { ffi::ibv_inc_rkey(raw.as_ref().rkey) };
+        Ok(Self { raw, key, _queues: queues.clone() })
+    }
+
+    /// The key that the peer uses once it is bound.
+    pub(crate) fn remote_key(&self) -> u32 {
+        self.key
+    }
+
+    pub(super) fn raw(&self) -> *mut ffi::ibv_mw {
+        self.raw.as_ptr()
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: allocated once, freed once; freeing a bound window ends its binding.
+        if let Err(error) = check(unsafe { ffi::ibv_dealloc_mw(self.raw.as_ptr()) }) {
+            note_leak("a memory window", &error);
+        }
+    }
+}
+
+pub(super) fn window_flags(rights: Rights) -> u32 {
+    // A window has no local rights of its own.
+    rights.flags() & !ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
+}
+
+/// Memory that peers may read and write at any time, so nobody holds a slice of it.
+pub(crate) struct Mapped {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: only an address; access to it goes through copies that expect changes.
+unsafe impl Send for Mapped {}
+
+impl Mapped {
+    /// `len` bytes from `start`, which must stay allocated as long as this is used.
+    pub(crate) fn new(start: NonNull<u8>, len: usize) -> Self {
+        Self { start, len }
+    }
+
+    /// Copies bytes out. `None` if the range is beyond the memory.
+    pub(crate) fn load(&self, offset: u64, to: &mut [u8]) -> Option<()> {
+        let from = self.place(offset, to.len())?;
+        for (i, byte) in to.iter_mut().enumerate() {
+            // SAFETY: `place` checked the range. Peers may write meanwhile: volatile, byte by byte.
+            *byte = unsafe { from.add(i).read_volatile() };
+        }
+        Some(())
+    }
+
+    /// Copies bytes in. `None` if the range is beyond the memory.
+    pub(crate) fn store(&self, offset: u64, from: &[u8]) -> Option<()> {
+        let to = self.place(offset, from.len())?;
+        for (i, byte) in from.iter().enumerate() {
+            // SAFETY: as in `load`; the memory is a slot's, which may be written.
+            unsafe { to.add(i).write_volatile(*byte) };
+        }
+        Some(())
+    }
+
+    fn place(&self, offset: u64, len: usize) -> Option<*mut u8> {
+        let offset = usize::try_from(offset).ok()?;
+        let end = offset.checked_add(len)?;
+        (end <= self.len).then(|| self.start.as_ptr().wrapping_add(offset))
+    }
+}
