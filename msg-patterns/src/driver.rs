@@ -149,6 +149,9 @@ impl<R: Role> Shared<R> {
         let value = attempt(&mut state.core);
         self.after_send(&mut state);
         self.tell_deadline(&mut state);
+        if std::mem::take(&mut state.core.net.progressed) {
+            self.tell_sleepers(&state);
+        }
         Some(value)
     }
 
@@ -234,10 +237,9 @@ impl<R: Role> Shared<R> {
         state.sleepers -= 1;
     }
 
-    fn tell_sleepers(&self, state: &mut Guard<'_, R>) {
+    fn tell_sleepers(&self, state: &Guard<'_, R>) {
         if state.sleepers > 0 {
             self.changed.notify_all();
-            MutexGuard::bump(state);
         }
     }
 
@@ -278,6 +280,8 @@ impl<R: Role> Shared<R> {
         };
         if progress {
             self.tell_sleepers(state);
+            // Nobody but the driver may wait for the lock like this: who gets it could drive.
+            MutexGuard::bump(state);
         }
     }
 
@@ -410,7 +414,7 @@ impl<R: Role> Driven for Shared<R> {
             }
         }
         self.flags.count_flush();
-        self.tell_sleepers(&mut state);
+        self.tell_sleepers(&state);
         state.due_known = state.core.next_deadline();
         let due = state.due_known.map(|at| at.saturating_sub(state.core.net.now()));
         Some(arm_all(&mut state).map_or(Next::again(), |armed| Next {

@@ -83,6 +83,8 @@ pub(crate) struct Net {
     epoch_next: u32,
     posted_since_flush: bool,
     pub(crate) closing: bool,
+    /// Something happened that sleeping threads may not have been told of.
+    pub(crate) progressed: bool,
     scratch_peers: Vec<PeerId>,
     scratch_events: Vec<Event>,
 }
@@ -121,6 +123,7 @@ impl Net {
             epoch_next: 0,
             posted_since_flush: false,
             closing: false,
+            progressed: false,
             scratch_peers: Vec::new(),
             scratch_events: Vec::new(),
         }
@@ -231,6 +234,7 @@ impl<R: Role> Core<R> {
         progress |= self.run_due();
         if progress {
             self.net.flush();
+            self.net.progressed = true;
         }
         progress
     }
