@@ -4,6 +4,8 @@
 mod support;
 
 mod calls;
+mod closing;
+mod deviations;
 mod extras;
 mod generic;
 mod heartbeat;
@@ -18,3 +20,4 @@ mod request;
 mod request_again;
 mod sockets;
 mod subscribe;
+mod threads;
