@@ -111,7 +111,7 @@ mod tests {
             Just(Kind::More),
             any::<u32>().prop_map(|value| Kind::Immediate { value }),
             Just(Kind::Grant),
-            prop::sample::select(&reasons[..]).prop_map(Kind::Bye),
+            prop::sample::select(reasons.to_vec()).prop_map(Kind::Bye),
         ]
     }
 
