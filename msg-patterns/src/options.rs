@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fabric_core::ErrorKind as FabricErrorKind;
 
 use crate::sockets::{OpenOptions, Socket};
 use crate::{Context, Error, ErrorKind};
@@ -37,6 +38,17 @@ pub struct ReconnectStop {
     pub on_refused: bool,
     /// The peer was there and the greeting failed.
     pub on_handshake_failed: bool,
+}
+
+impl ReconnectStop {
+    /// Whether an attempt that failed in the fabric like this is the last one.
+    pub(crate) fn covers(self, failure: FabricErrorKind) -> bool {
+        match failure {
+            FabricErrorKind::Refused => self.on_refused,
+            FabricErrorKind::Protocol => self.on_handshake_failed,
+            _ => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]

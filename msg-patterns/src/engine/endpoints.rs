@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric_core::{Addr, Error as FabricError, ErrorKind as FabricErrorKind, ListenerId};
+use fabric_core::{Addr, Error as FabricError, ListenerId};
 use msg_proto::backoff::Backoff;
 use msg_proto::fault::Fault;
 
@@ -31,6 +31,7 @@ pub(crate) struct Connector {
     retry_at: Option<Duration>,
     /// A refusal that makes trying again pointless.
     fatal: Option<Fault>,
+    /// There shall be no further attempt.
     stopped: bool,
 }
 
@@ -221,16 +222,15 @@ impl Net {
         let addr = self.connectors[key].addr.clone();
         let why = error.to_string();
         self.monitors.tell(&MonitorEvent::ConnectFailed { addr, why });
+        self.connectors[key].stopped |= self.options.reconnect_stop.covers(error.kind());
         self.schedule_retry(key, error);
     }
 
     fn schedule_retry(&mut self, key: ConnectorKey, error: &FabricError) {
         let now = self.now();
-        let refused =
-            error.kind() == FabricErrorKind::Refused && self.options.reconnect_stop.on_refused;
         let connector = &mut self.connectors[key];
         let (addr, peer) = (connector.addr.clone(), connector.peer);
-        let wait = if refused || connector.stopped {
+        let wait = if connector.stopped {
             None
         } else {
             connector.backoff.next(fastrand::u32(..))
