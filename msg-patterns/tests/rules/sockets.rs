@@ -1,5 +1,7 @@
 //! The six sockets as one type, for rules that hold for each of them.
 
+use std::time::Instant;
+
 use msg_patterns::{
     Addr, Builder, Context, Counters, Error, Monitor, MonitorEvent, PeerStats, Pub, Pull, Push,
     Rep, Req, Socket, Sub,
@@ -127,13 +129,13 @@ pub(crate) fn events_until(
     what: &str,
     wanted: impl Fn(&MonitorEvent) -> bool,
 ) -> Vec<MonitorEvent> {
-    let mut events = Vec::new();
-    loop {
+    let (mut events, start) = (Vec::new(), Instant::now());
+    while start.elapsed() < LONG {
         let next = monitor.next_timeout(LONG);
-        let next = next.unwrap_or_else(|| panic!("no event: {what}; there were {events:?}"));
-        events.push(next);
+        events.extend(next);
         if events.last().is_some_and(&wanted) {
             return events;
         }
     }
+    panic!("gave up waiting for {what}; there were {events:?}");
 }
