@@ -189,6 +189,7 @@ impl Publisher {
             self.history.iter().take(past).chain(&held.messages).cloned().collect();
         wanted.retain(|message| self.topics.matches_peer(peer, message.first()) != self.invert);
         let skip = if self.conflate { wanted.len().saturating_sub(1) } else { 0 };
+        net.miss(peer, skip as u64);
         for message in wanted.into_iter().skip(skip) {
             self.give(net, peer, message);
         }
