@@ -1,5 +1,8 @@
 //! What the rules of PUB and SUB share.
 
+use std::sync::mpsc::{Sender, TryRecvError, channel};
+use std::time::Duration;
+
 use msg_patterns::{Builder, Linger, Message, Pub, Sub};
 use msg_proto::types::SocketType;
 use msg_proto::wire::{Frame, Hello};
@@ -22,6 +25,22 @@ pub(crate) fn subscriber(net: &Net, settings: Builder<Sub>, addr: &str, topics: 
     topics.iter().for_each(|topic| sub.subscribe(topic).unwrap());
     sub.connect(addr).unwrap();
     sub
+}
+
+/// Publishes the message of each number on a thread of its own, until what this gives is dropped.
+pub(crate) fn stream(publisher: &Pub, message: fn(usize) -> Message) -> Sender<()> {
+    let (running, stopped) = channel();
+    let publisher = publisher.clone();
+    std::thread::spawn(move || {
+        for number in 0.. {
+            if stopped.try_recv() == Err(TryRecvError::Disconnected) {
+                return;
+            }
+            publisher.send(message(number)).unwrap();
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    });
+    running
 }
 
 /// A subscriber to everything that grants `messages` and no more.
