@@ -6,6 +6,7 @@ mod conformance;
 mod files;
 mod guest;
 mod layers;
+mod left_out;
 mod lex;
 mod process;
 mod report;

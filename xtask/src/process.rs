@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::left_out;
+
 /// A cargo command in the workspace.
 pub(crate) struct Cargo {
     command: Command,
@@ -34,6 +36,18 @@ impl Cargo {
     pub(crate) fn args<const N: usize>(mut self, args: [&str; N]) -> Self {
         self.command.args(args);
         self
+    }
+
+    /// For all crates of the workspace that can be built on this host. Says which cannot, and why.
+    pub(crate) fn workspace(self) -> Self {
+        let all = self.args(["--workspace"]);
+        match left_out::verbs() {
+            Some((name, why)) => {
+                println!("{name} is left out: {why}");
+                all.args(["--exclude", name])
+            }
+            None => all,
+        }
     }
 
     /// Sets an environment variable.

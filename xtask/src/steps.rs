@@ -108,14 +108,14 @@ fn format(ground: &Ground) -> Outcome {
 }
 
 fn clippy(ground: &Ground) -> Outcome {
-    let clippy = Cargo::new(&ground.root, "clippy").args(["--workspace", "--all-targets"]);
+    let clippy = Cargo::new(&ground.root, "clippy").workspace().args(["--all-targets"]);
     clippy.args(["--", "-D", "warnings"]).run()?;
     Ok("no warnings".to_owned())
 }
 
 /// Also writes the ledger of the conformance suite, so that it runs once.
 fn tests(ground: &Ground) -> Outcome {
-    let tests = Cargo::tests(&ground.root).args(["--workspace", "--no-fail-fast"]);
+    let tests = Cargo::tests(&ground.root).workspace().args(["--no-fail-fast"]);
     tests.env(conformance::LEDGER_VARIABLE, &ground.ledger).run()?;
     Ok("all tests of the workspace".to_owned())
 }
@@ -124,12 +124,12 @@ fn doc_tests(ground: &Ground) -> Outcome {
     if !has_nextest(&ground.root) {
         return Ok("ran with the tests".to_owned());
     }
-    Cargo::new(&ground.root, "test").args(["--workspace", "--doc"]).run()?;
+    Cargo::new(&ground.root, "test").workspace().args(["--doc"]).run()?;
     Ok("all examples in documentation".to_owned())
 }
 
 fn docs(ground: &Ground) -> Outcome {
-    let doc = Cargo::new(&ground.root, "doc").args(["--workspace", "--no-deps"]);
+    let doc = Cargo::new(&ground.root, "doc").workspace().args(["--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings").run()?;
     Ok("no warnings".to_owned())
 }

@@ -1,8 +1,8 @@
-//! Checks for what the bindings need, so that a missing package has one clear message instead of
-//! a bindings generator's.
+//! What building this crate needs besides Rust. The workspace's tasks ask the same, so that they
+//! leave the crate out where it cannot be built.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The newest libclang that the bindings' generator understands.
 const CLANG_MAX: u32 = 15;
@@ -10,21 +10,16 @@ const CLANG_MAX: u32 = 15;
 const INSTALL: &str =
     "apt-get install libibverbs-dev librdmacm-dev pkg-config clang-14 libclang-14-dev";
 
-fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-env-changed=LIBCLANG_PATH");
-    for check in [check_pkg_config(), check_libclang()] {
-        if let Err(problem) = check {
-            eprintln!("fabric-verbs cannot be built here: {problem}");
-            std::process::exit(1);
-        }
-    }
+/// What is missing on this host and how to get it, in one line.
+pub(crate) fn missing() -> Option<String> {
+    check_pkg_config().and_then(|()| check_libclang()).err()
 }
 
 fn check_pkg_config() -> Result<(), String> {
     for library in ["libibverbs", "librdmacm"] {
-        let found = Command::new("pkg-config").args(["--exists", library]).status();
-        if !found.is_ok_and(|status| status.success()) {
+        let mut probe = Command::new("pkg-config");
+        probe.args(["--exists", library]).stdout(Stdio::null()).stderr(Stdio::null());
+        if !probe.status().is_ok_and(|status| status.success()) {
             return Err(format!("{library} and its headers are not installed: {INSTALL}"));
         }
     }
@@ -33,8 +28,7 @@ fn check_pkg_config() -> Result<(), String> {
 
 fn check_libclang() -> Result<(), String> {
     if let Some(path) = std::env::var_os("LIBCLANG_PATH") {
-        let path = PathBuf::from(path);
-        return match version_of(&path) {
+        return match version_of(&PathBuf::from(path)) {
             Some(version) if version > CLANG_MAX => Err(format!(
                 "LIBCLANG_PATH names libclang {version}, the bindings need {CLANG_MAX} at most: \
                  {INSTALL}, then LIBCLANG_PATH=/usr/lib/llvm-14/lib"
