@@ -100,8 +100,8 @@ pub(crate) trait Driven: Send + Sync {
     fn flush_tail(&self);
     /// Takes turns if no call holds the socket, until nothing happens any more.
     fn turn(&self) -> Option<Next>;
-    /// The descriptors to sleep on.
-    fn fds(&self) -> Vec<OwnedFd>;
+    /// The descriptors to sleep on, if no call holds the socket.
+    fn fds(&self) -> Option<Vec<OwnedFd>>;
     /// Makes all calls end with `Terminated`.
     fn terminate(&self);
 }
@@ -368,17 +368,18 @@ impl Socket {
         registry: &mio::Registry,
         now: Instant,
     ) -> Option<Instant> {
-        let Some(Next { within }) = driven.turn() else {
+        let turned = driven.turn();
+        let (Some(Next { within }), Some(fds)) = (turned, driven.fds()) else {
             return self.let_calls(now, IDLE_MIN);
         };
-        self.watch(driven, key, registry);
+        self.watch(fds, key, registry);
         let at = within.map(|within| Instant::now() + within);
         self.care = Care::Watched { at, ready: false };
         at
     }
 
-    fn watch(&mut self, driven: &dyn Driven, key: usize, registry: &mio::Registry) {
-        self.fds = driven.fds();
+    fn watch(&mut self, fds: Vec<OwnedFd>, key: usize, registry: &mio::Registry) {
+        self.fds = fds;
         for fd in &self.fds {
             let registered =
                 registry.register(&mut SourceFd(&fd.as_raw_fd()), Token(key), Interest::READABLE);

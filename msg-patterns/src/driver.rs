@@ -422,10 +422,11 @@ impl<R: Role> Driven for Shared<R> {
         }))
     }
 
-    fn fds(&self) -> Vec<OwnedFd> {
-        let Some(state) = self.state.try_lock() else { return Vec::new() };
+    fn fds(&self) -> Option<Vec<OwnedFd>> {
+        let state = self.state.try_lock()?;
         let owned = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().ok();
-        state.core.net.ports.iter().filter_map(|port| owned(port.domain.wait_fd())).collect()
+        let fds = state.core.net.ports.iter().filter_map(|port| owned(port.domain.wait_fd()));
+        Some(fds.collect())
     }
 
     fn terminate(&self) {
