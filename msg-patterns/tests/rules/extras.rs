@@ -257,10 +257,13 @@ rules! {
         assert_eq!(push.counters().dropped, 4);
 
         let connects = Pub::builder().linger(Linger::No).build(net.context()).unwrap();
-        connects.connect(&net.nobody()).unwrap();
+        let nobody = [net.nobody(), net.nobody()];
+        nobody.iter().for_each(|addr| connects.connect(addr).unwrap());
         (0..2).for_each(|i| connects.send(numbered(i, 1)).unwrap());
-        connects.clone().close();
+        connects.disconnect(&nobody[0]).unwrap();
         assert_eq!(connects.counters().dropped, 2);
+        connects.clone().close();
+        assert_eq!(connects.counters().dropped, 4);
     }
 }
 
