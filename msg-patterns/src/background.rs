@@ -100,7 +100,7 @@ pub(crate) trait Driven: Send + Sync {
     fn flush_tail(&self);
     /// Takes turns if no call holds the socket, until nothing happens any more.
     fn turn(&self) -> Option<Next>;
-    /// The descriptors to sleep on, if no call holds the socket.
+    /// The descriptors to sleep on, if no call holds the socket and the host has some to spare.
     fn fds(&self) -> Option<Vec<OwnedFd>>;
     /// Makes all calls end with `Terminated`.
     fn terminate(&self);

@@ -425,8 +425,7 @@ impl<R: Role> Driven for Shared<R> {
     fn fds(&self) -> Option<Vec<OwnedFd>> {
         let state = self.state.try_lock()?;
         let owned = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().ok();
-        let fds = state.core.net.ports.iter().filter_map(|port| owned(port.domain.wait_fd()));
-        Some(fds.collect())
+        state.core.net.ports.iter().map(|port| owned(port.domain.wait_fd())).collect()
     }
 
     fn terminate(&self) {

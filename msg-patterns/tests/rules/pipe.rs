@@ -121,7 +121,7 @@ rules! {
             assert_eq!(next_byte(&busy), i);
         }
         assert_eq!(stuck.counters().received, 1);
-        [next_byte(&stuck), next_byte(&stuck)];
+        assert_eq!([next_byte(&stuck), next_byte(&stuck)], [0, 2]);
     }
 
     fn pipe_04_push_blocks_without_peer(net) {

@@ -10,7 +10,7 @@ use msg_patterns::{ErrorKind, Pull, Push, Rep, Req};
 use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;
 
-use crate::support::{LONG, Net, Raw};
+use crate::support::{LONG, Raw};
 
 const SENDERS: u32 = 4;
 const SENT_EACH: u32 = 500;
