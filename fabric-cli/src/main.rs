@@ -22,6 +22,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Cli, Global};
@@ -54,10 +55,9 @@ fn start_tracing(verbose: u8) {
 }
 
 fn prepare(global: &Global) -> Result<(), Failure> {
-    if global.die_with_parent {
-        let set =
-            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-        set.map_err(|error| Failure::io("cannot follow the parent")(error.into()))?;
-    }
-    Ok(())
+    let Some(parent) = global.die_with_parent else { return Ok(()) };
+    let set = set_parent_process_death_signal(Some(Signal::KILL));
+    set.map_err(|error| Failure::io("cannot follow the parent")(error.into()))?;
+    // It may have ended before it was followed.
+    if getppid().map(Pid::as_raw_pid) == Some(parent) { Ok(()) } else { Err(Failure::Interrupted) }
 }

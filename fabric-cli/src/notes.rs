@@ -1,7 +1,7 @@
 //! Tells people what keeps peers from coming.
 
 use std::collections::HashMap;
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use msg_patterns::{Monitor, MonitorEvent};
 
@@ -14,8 +14,9 @@ const NOTES_MAX: usize = 20;
 /// normal.
 const QUIET_ATTEMPTS: u32 = 2;
 
-/// Says once each what goes wrong with connections, until the socket closes.
-pub(crate) fn watch(monitor: Monitor, style: Style) {
+/// Says once each what goes wrong with connections, until the socket closes. The thread ends with
+/// the monitor; without it, where the host has none left, there are no notes.
+pub(crate) fn watch(monitor: Monitor, style: Style) -> Option<JoinHandle<()>> {
     let thread = move || {
         let mut counts: HashMap<String, u32> = HashMap::new();
         for (text, quiet) in monitor.filter_map(|event| note(&event)) {
@@ -29,8 +30,7 @@ pub(crate) fn watch(monitor: Monitor, style: Style) {
             }
         }
     };
-    // Without the thread there are no notes, which is all it is for.
-    drop(thread::Builder::new().name("notes".into()).spawn(thread));
+    thread::Builder::new().name("notes".into()).spawn(thread).ok()
 }
 
 /// A note, and how often it stays unsaid.

@@ -1,6 +1,9 @@
 //! What every run has: a context, signals, and somebody who is told.
 
-use msg_patterns::{Builder, Context};
+use std::cell::RefCell;
+use std::thread::JoinHandle;
+
+use msg_patterns::{Builder, Context, Counters};
 
 use crate::args::{Ends, Global, Tuning};
 use crate::exit::Failure;
@@ -17,6 +20,7 @@ pub(crate) struct Stage {
     pub(crate) interrupt: Interrupt,
     /// Who reads standard error.
     pub(crate) style: Style,
+    notes: RefCell<Vec<JoinHandle<()>>>,
 }
 
 /// What the positional address is for.
@@ -37,7 +41,7 @@ impl Stage {
         let context = Context::new();
         let shut_down = context.clone();
         let interrupt = Interrupt::listen(tuning.grace(), move || shut_down.shutdown())?;
-        Ok(Self { context, interrupt, style: global.report })
+        Ok(Self { context, interrupt, style: global.report, notes: RefCell::default() })
     }
 
     /// Makes a socket and binds and connects it.
@@ -51,7 +55,7 @@ impl Stage {
         side: Side,
     ) -> Result<S, Failure> {
         let socket = builder.build(&self.context)?;
-        notes::watch(socket.monitor(), self.style);
+        self.notes.borrow_mut().extend(notes::watch(socket.monitor(), self.style));
         let (bind, connect) = ends.split(side);
         for addr in bind {
             let addr = socket.bind(addr)?.to_string();
@@ -63,7 +67,7 @@ impl Stage {
         Ok(socket)
     }
 
-    /// Closes the socket within linger, tells what was done, and says how the run ended.
+    /// Closes the last socket within linger, tells what was done, and says how the run ended.
     ///
     /// # Errors
     /// What `outcome` says, or that a signal came.
@@ -74,24 +78,33 @@ impl Stage {
         tally: Tally,
         outcome: Result<(), Failure>,
     ) -> Result<Summary, Failure> {
-        let counters = self.close(socket, outcome.is_ok());
+        let counters = close(socket, outcome.is_ok());
+        self.join_notes();
         let summary = tally.finish(command, &counters);
         Line::Summary(summary.clone()).say(self.style);
         outcome?;
         if self.interrupt.is_hit() { Err(Failure::Interrupted) } else { Ok(summary) }
     }
 
-    /// Closing acknowledges the last message that was pulled; after a failure nobody processed it.
-    fn close<S: Endpoint>(&self, socket: S, succeeded: bool) -> msg_patterns::Counters {
-        let watched = socket.clone();
-        if succeeded {
-            socket.close();
-        } else {
-            drop(socket);
-            watched.clone().close();
+    /// Nothing worth a note is left unsaid. All sockets are closed by now.
+    fn join_notes(&self) {
+        for notes in self.notes.take() {
+            // A thread that failed has said so.
+            drop(notes.join());
         }
-        watched.counters()
     }
+}
+
+/// Closing acknowledges the last message that was pulled; after a failure nobody processed it.
+fn close<S: Endpoint>(socket: S, succeeded: bool) -> Counters {
+    let watched = socket.clone();
+    if succeeded {
+        socket.close();
+    } else {
+        drop(socket);
+        watched.clone().close();
+    }
+    watched.counters()
 }
 
 impl Ends {

@@ -19,7 +19,7 @@ use crate::units::parse_time;
 
 /// Messaging patterns over any fabric: PUB/SUB, PUSH/PULL and REQ/REP from the shell.
 ///
-/// Addresses are written like tcp://127.0.0.1:5555, tcp://[::1]:5555, tcp://host:5555, tcp://*:5555
+/// Addresses are written like tcp://127.0.0.1:5555, `tcp://[::1]:5555`, tcp://host:5555, tcp://*:5555
 /// (all interfaces) or tcp://eth0:5555; port 0 picks a free one. Sizes are written like 4096, 64KiB,
 /// 1G (binary) or 10MB (decimal), times like 5s, 200ms or 2m.
 #[derive(Debug, Parser)]
@@ -40,9 +40,9 @@ pub(crate) struct Global {
     /// Who reads standard error: people, programs (one JSON object a line), or nobody
     #[arg(long, global = true, value_enum, default_value = "text", value_name = "STYLE")]
     pub(crate) report: Style,
-    /// End when the process that started this one ends
-    #[arg(long, global = true, hide = true)]
-    pub(crate) die_with_parent: bool,
+    /// End when this process, which started this one, ends
+    #[arg(long, global = true, hide = true, value_name = "PID")]
+    pub(crate) die_with_parent: Option<i32>,
 }
 
 /// What to do.

@@ -42,7 +42,7 @@ impl<'a> Player<'a> {
     ) -> Result<Self, Failure> {
         let mut command = Command::new(&crew.program);
         command.args(args.split_whitespace()).args(file);
-        command.args(["--report", "json", "--die-with-parent"]);
+        command.args(["--report", "json", "--die-with-parent", &std::process::id().to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(Failure::io(name))?;
         let (sender, said) = channel();

@@ -64,6 +64,6 @@ pub(crate) fn all_left(dropped: u64) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::TimedOut(format!(
-        "{dropped} messages were dropped because nobody took them in time: raise --linger"
+        "no peer took {dropped} of the messages in time: start one that pulls, or raise --linger"
     )))
 }
