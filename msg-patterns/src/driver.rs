@@ -16,7 +16,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::Error;
 use crate::background::{Background, Driven, Flags, Next};
 use crate::engine::Core;
-use crate::monitor::MonitorEvent;
 use crate::options::Linger;
 use crate::roles::Role;
 
@@ -485,7 +484,6 @@ impl crate::engine::Net {
             self.drop_inbox(peer);
         }
         self.close_ports();
-        self.monitors.tell(&MonitorEvent::Stopped);
-        self.monitors = crate::monitor::Monitors::default();
+        self.monitors.end();
     }
 }

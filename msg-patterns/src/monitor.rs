@@ -147,19 +147,32 @@ impl Iterator for Monitor {
 
 /// The monitors of a socket.
 #[derive(Debug, Default)]
-pub(crate) struct Monitors(Vec<(SyncSender<MonitorEvent>, Arc<AtomicU64>)>);
+pub(crate) struct Monitors {
+    senders: Vec<(SyncSender<MonitorEvent>, Arc<AtomicU64>)>,
+    ended: bool,
+}
 
 impl Monitors {
     pub(crate) fn add(&mut self) -> Monitor {
         let (sender, events) = sync_channel(EVENTS_MAX);
         let lost = Arc::new(AtomicU64::new(0));
-        self.0.push((sender, lost.clone()));
+        self.senders.push((sender, lost.clone()));
+        if self.ended {
+            self.end();
+        }
         Monitor { events, lost }
+    }
+
+    /// Nothing follows, for monitors that are there and for those that come.
+    pub(crate) fn end(&mut self) {
+        self.tell(&MonitorEvent::Stopped);
+        self.senders.clear();
+        self.ended = true;
     }
 
     pub(crate) fn tell(&mut self, event: &MonitorEvent) {
         tracing::debug!(target: "msg_patterns::monitor", ?event);
-        self.0.retain(|(sender, lost)| match sender.try_send(event.clone()) {
+        self.senders.retain(|(sender, lost)| match sender.try_send(event.clone()) {
             Ok(()) => true,
             Err(TrySendError::Full(_)) => {
                 lost.fetch_add(1, Ordering::Relaxed);
