@@ -56,7 +56,7 @@ impl Net {
         if peer.leaving.is_some() || (!peer.is_up() && !self.queues_while_down(peer)) {
             return Room::Down;
         }
-        if peer.info.is_some_and(|info| size > info.message_bytes_max) {
+        if is_too_long(peer, size) {
             return Room::TooLong;
         }
         let fits =
@@ -130,6 +130,12 @@ impl Net {
         self.tell_drops(peer);
         while let Some(mut outgoing) = self.peer_mut(peer).queue.pop_front() {
             let size = outgoing.size;
+            if is_too_long(self.peer(peer), size) {
+                // It was queued before the peer said what it takes.
+                self.peer_mut(peer).queue_bytes -= size;
+                self.count_dropped(peer, 1);
+                continue;
+            }
             let may = outgoing.begun || self.leaves_now(self.peer(peer), size);
             if may && self.encode(peer, &mut outgoing) {
                 self.peer_mut(peer).queue_bytes -= size;
@@ -428,6 +434,11 @@ impl Net {
     pub(crate) fn has_unflushed(&self) -> bool {
         !self.batches.is_empty() || self.posted_since_flush
     }
+}
+
+/// Whether a message is over the limit of the peer, as far as that is known.
+fn is_too_long(peer: &Peer, size: u64) -> bool {
+    peer.info.is_some_and(|info| size > info.message_bytes_max)
 }
 
 /// Whether another batch of the peer may go to the fabric.

@@ -79,9 +79,18 @@ impl Pusher {
                 self.again.pop_front();
                 continue;
             };
-            let Some(peer) = self.pick(net, message.len() as u64) else { return };
+            let size = message.len() as u64;
+            let Some(peer) = self.pick(net, size) else {
+                if why_none(&self.rotation, net, size) != Room::TooLong {
+                    return;
+                }
+                // No peer will ever take it, and others wait behind it.
+                self.again.pop_front();
+                self.kept.remove(&id);
+                net.counters.dropped += 1;
+                continue;
+            };
             self.again.pop_front();
-            net.counters.redelivered += 1;
             self.ledger.on_sent(peer, id);
             net.give(peer, Outgoing::new(message, Head::None));
         }
@@ -97,15 +106,18 @@ impl Pusher {
         found.map(drop).map_err(|_| Fault::Protocol)
     }
 
-    /// Everything given to a peer that left and not acknowledged goes to others, the oldest first.
-    fn take_back(&mut self, net: &mut Net, peer: PeerId) {
+    /// Takes back what was given to a peer and not acknowledged, to give it out anew, the oldest
+    /// first; says how many messages that is.
+    fn take_back(&mut self, net: &mut Net, peer: PeerId) -> u64 {
         net.take_queue(peer);
         let mut lost = std::mem::take(&mut self.scratch);
         self.ledger.on_gone(peer, &mut lost);
+        let count = lost.len() as u64;
         for id in lost.drain(..).rev() {
             self.again.push_front(id);
         }
         self.scratch = lost;
+        count
     }
 }
 
@@ -116,8 +128,13 @@ impl Role for Pusher {
         self.rotation.add(peer);
     }
 
-    fn on_up(&mut self, _net: &mut Net, peer: PeerId) {
+    fn on_up(&mut self, net: &mut Net, peer: PeerId) {
         self.rotation.add(peer);
+        if self.acknowledge {
+            // What was queued before its limit was known may be too long for it.
+            self.take_back(net, peer);
+            self.redeliver(net);
+        }
     }
 
     fn on_gone(&mut self, net: &mut Net, peer: PeerId, last: bool) {
@@ -125,7 +142,7 @@ impl Role for Pusher {
             self.rotation.remove(peer);
         }
         if self.acknowledge {
-            self.take_back(net, peer);
+            net.counters.redelivered += self.take_back(net, peer);
             self.redeliver(net);
         }
     }

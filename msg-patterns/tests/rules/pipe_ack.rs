@@ -229,6 +229,23 @@ rules! {
         expect_refusal(&monitor, Fault::Protocol);
     }
 
+    // rules: NEW-07
+    fn what_no_peer_will_ever_take_is_dropped_and_counted(net) {
+        for acknowledge in [false, true] {
+            let addr = net.nobody();
+            let builder = Push::builder().acknowledge(acknowledge);
+            let push = builder.build(net.context()).unwrap();
+            push.connect(&addr).unwrap();
+            push.send("more than ten bytes").unwrap();
+            push.send(&[1]).unwrap();
+            let pull = Pull::builder().message_bytes_max(10).build(net.context()).unwrap();
+            pull.bind(&addr).unwrap();
+            assert_eq!(next_byte(&pull), 1);
+            assert_eq!((push.counters().dropped, push.counters().disconnects), (1, 0));
+            pull.close();
+        }
+    }
+
     // rules: PIPE-06
     fn no_message_is_lost_when_a_worker_of_several_dies(net) {
         let (push, addr) = bound_push(net);
