@@ -15,9 +15,10 @@ use crate::route;
 const LOOKS_MAX: u32 = 500;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// The link for `addr`: of the interface that it names or that leads there, made if it has none
-/// (then called `rxe_` and the interface's name). For `*`, any link that is up. A link made here
-/// stays, since others may use it by then: [`remove`](crate::remove) ends it.
+/// The link for `addr`: the one it names, or that of the interface that it names or that leads
+/// there, made if there is none (then called `rxe_` and the interface's name). For `*`, any link
+/// that is up. A link made here stays, since others may use it by then: [`remove`](crate::remove)
+/// ends it.
 ///
 /// Blocks while the kernel sets up a new link, some milliseconds as a rule.
 ///
@@ -25,10 +26,17 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 /// As [`add`](crate::add); `Address` for a name that is neither an interface nor a host;
 /// `Unreachable` when no route leads there; `Host` for `*` when there is no link.
 pub fn link_for(addr: &Addr) -> Result<Link, Error> {
+    if let Some(link) = named(addr.host())? {
+        return Ok(link);
+    }
     match route::interface_of(addr)? {
         Some(interface) => on(&interface),
         None => any(),
     }
+}
+
+fn named(name: &str) -> Result<Option<Link>, Error> {
+    Ok(link::links()?.into_iter().find(|link| link.name == name))
 }
 
 fn on(interface: &str) -> Result<Link, Error> {

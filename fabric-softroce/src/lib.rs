@@ -15,12 +15,19 @@
 //! # }
 //! ```
 //!
+//! With the feature `verbs`, `SoftRoceFabric` serves `softroce://` addresses: the verbs provider on
+//! the link of an interface, made if need be.
+//!
 //! Everybody may list; making and removing takes `CAP_NET_ADMIN`.
 
 #![forbid(unsafe_code)]
 
 mod channel;
+#[cfg(feature = "verbs")]
+mod domain;
 mod ensure;
+#[cfg(feature = "verbs")]
+mod fabric;
 mod interface;
 mod link;
 mod message;
@@ -28,6 +35,10 @@ mod route;
 mod status;
 mod temporary;
 
+#[cfg(feature = "verbs")]
+pub use domain::SoftRoceDomain;
 pub use ensure::link_for;
+#[cfg(feature = "verbs")]
+pub use fabric::SoftRoceFabric;
 pub use link::{Link, add, link_on, links, remove};
 pub use temporary::TemporaryLink;

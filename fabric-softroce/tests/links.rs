@@ -110,6 +110,7 @@ fn an_address_gets_the_link_of_its_interface_made_once() {
     assert_eq!(made.name, format!("rxe_{interface}"));
     assert_eq!(link_for(&softroce(&interface)).unwrap().name, made.name);
     assert_eq!(link_for(&softroce(&address_of(&interface))).unwrap().name, made.name);
+    assert_eq!(link_for(&softroce(&made.name)).unwrap(), made);
     assert!(is_there(&link_for(&softroce("*")).unwrap().name));
     remove(&made.name).unwrap();
 }

@@ -1,0 +1,76 @@
+//! The suite over the link on the interface that `FABRIC_SOFTROCE_INTERFACE` names, which is made
+//! and stays if there is none.
+//!
+//! Without that variable each case says so and ends; with `FABRIC_REQUIRE_RXE=1` that is a failure.
+
+use fabric_conformance::{Harness, conformance_tests};
+use fabric_core::{Addr, Domain, Fabric};
+use fabric_softroce::{SoftRoceDomain, SoftRoceFabric};
+
+struct SoftRoce {
+    interface: String,
+}
+
+impl SoftRoce {
+    fn at(&self, port: u16) -> Addr {
+        Addr::new("softroce", &self.interface, Some(port))
+    }
+}
+
+impl Harness for SoftRoce {
+    type Domain = SoftRoceDomain;
+
+    fn name(&self) -> &str {
+        "softroce"
+    }
+
+    fn domain(&self) -> SoftRoceDomain {
+        SoftRoceFabric::default().open_for(&self.at(0)).expect("a domain on a soft-RoCE link")
+    }
+
+    fn listen_addr(&self) -> Addr {
+        self.at(0)
+    }
+
+    /// Ports below 1024 are nobody's unless he asks for one.
+    fn unreachable_addr(&self) -> Addr {
+        self.at(7)
+    }
+}
+
+fn interface() -> Option<String> {
+    if let Ok(interface) = std::env::var("FABRIC_SOFTROCE_INTERFACE") {
+        return Some(interface);
+    }
+    let required = std::env::var("FABRIC_REQUIRE_RXE").is_ok_and(|value| value == "1");
+    assert!(!required, "FABRIC_REQUIRE_RXE=1, but FABRIC_SOFTROCE_INTERFACE names no interface");
+    println!("skipped: FABRIC_SOFTROCE_INTERFACE names no interface to make a link on");
+    None
+}
+
+mod softroce {
+    use super::*;
+    conformance_tests!(match interface() {
+        Some(interface) => SoftRoce { interface },
+        None => return,
+    });
+
+    #[test]
+    fn a_domain_is_on_the_link_of_its_address() {
+        let Some(interface) = interface() else { return };
+        let domain = SoftRoce { interface: interface.clone() }.domain();
+        assert_eq!(domain.link().interface, interface);
+        assert_eq!(domain.caps().provider, "softroce");
+        let devices = SoftRoceFabric::default().devices().unwrap();
+        assert!(devices.iter().any(|device| device.name == domain.link().name));
+    }
+
+    #[test]
+    fn addresses_of_other_providers_are_refused() {
+        let Some(interface) = interface() else { return };
+        let mut domain = SoftRoce { interface }.domain();
+        let addr: Addr = "verbs://10.9.1.1:7000".parse().unwrap();
+        assert_eq!(domain.connect(&addr).unwrap_err().kind(), fabric_core::ErrorKind::Unsupported);
+        assert!(SoftRoceFabric::default().open_for(&addr).is_err());
+    }
+}
