@@ -10,7 +10,7 @@ use crate::conformance::{self, LEDGER_VARIABLE};
 use crate::report::Outcome;
 
 /// Providers that must pass every case of the suite.
-const REQUIRED: &[&str] = &["verbs"];
+const REQUIRED: &[&str] = &["verbs", "verbs-boxed", "verbs-trace", "softroce"];
 
 /// The guest's free Ethernet interface.
 const INTERFACE: &str = "roce1";
@@ -62,6 +62,7 @@ fn with_variables(options: &Options) -> Options {
         format!("{LEDGER_VARIABLE}=/share/{LEDGER}"),
         format!("FABRIC_SOFTROCE_INTERFACE={INTERFACE}"),
         "FABRIC_REQUIRE_RXE=1".to_owned(),
+        "FABRIC_REQUIRE_VERBS=1".to_owned(),
     ];
     options.variables.extend(ours);
     options
