@@ -17,6 +17,7 @@ mod peers;
 mod pipe;
 mod pipe_ack;
 mod poll;
+mod process;
 mod publish;
 mod pubsub;
 mod reply;
