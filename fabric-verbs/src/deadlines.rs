@@ -16,10 +16,6 @@ impl Deadlines {
         Self { span, queue: VecDeque::new() }
     }
 
-    pub(crate) fn span(&self) -> Duration {
-        self.span
-    }
-
     pub(crate) fn push(&mut self, ep: EpId, now: Instant) {
         self.queue.push_back((now + self.span, ep));
     }

@@ -72,7 +72,7 @@ impl Driver {
         let id = self.table.next_id();
         let addr = addr.clone();
         let dial = Dial { link: None, addr, target, rest, offer: None, is_repeated: false };
-        let index = self.table.insert(id, Phase::Dialing(dial));
+        let index = self.table.insert(id, Phase::Dialing(Box::new(dial)));
         self.deadlines.dials.push(id, Instant::now());
         if let Err(error) = self.start(index) {
             self.next_target(index, error);
@@ -91,12 +91,12 @@ impl Driver {
         Ok(())
     }
 
-    pub(crate) fn on_dial_event(&mut self, index: usize, event: CmEvent) {
+    pub(crate) fn on_dial_event(&mut self, index: usize, event: &CmEvent) {
         let result = match event.kind {
             CmKind::AddressResolved => self.on_address(index),
             CmKind::RouteResolved => self.on_route(index),
             CmKind::Established => self.on_established(index, &event.private),
-            CmKind::Rejected => return self.on_rejected(index, &event),
+            CmKind::Rejected => return self.on_rejected(index, event),
             CmKind::Failed => Err(self.failure(index, event.status)),
             CmKind::Disconnected => Err(Error::new(
                 ErrorKind::Reset,

@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use fabric_core::{
-    Addr, Armed, Atomics, Caps, Domain, EpId, Error, ErrorKind, Event, Listener, ListenerId, OpId,
-    Pool, Rejected, Rma, RmaCaps, SendBuf, Slot, Waker,
+    Addr, Armed, Atomics, Caps, Domain, EpId, Error, ErrorKind, Event, Listener, ListenerId,
+    Multicast, OpId, Pool, Rejected, Rma, RmaCaps, SendBuf, Slot, Waker,
 };
 
 use crate::driver::Driver;
@@ -157,6 +157,10 @@ impl Domain for VerbsDomain {
     fn atomics(&mut self) -> Option<&mut dyn Atomics> {
         if self.caps.atomics { Some(self) } else { None }
     }
+
+    fn multicast(&mut self) -> Option<&mut dyn Multicast> {
+        if self.caps.multicast { Some(self) } else { None }
+    }
 }
 
 impl fmt::Debug for VerbsDomain {
@@ -193,6 +197,6 @@ fn caps_of(options: &VerbsOptions, device: String, limits: &Limits) -> Caps {
         rma: Some(RmaCaps { bytes_max, rendezvous_bytes_min: RENDEZVOUS_BYTES_MIN }),
         // Devices do atomics in the byte order of their host; the contract's is little-endian.
         atomics: limits.atomics && cfg!(target_endian = "little"),
-        multicast: false,
+        multicast: !limits.iwarp,
     }
 }

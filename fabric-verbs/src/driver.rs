@@ -14,6 +14,7 @@ use crate::kernel::Sleeper;
 use crate::limits::{
     COMPLETIONS, CONTROL_PACKETS, EVENTS_MAX, PACKET_BYTES, STOCK_MAX, WINDOW_MAX, WINDOW_MIN,
 };
+use crate::multicast::{GROUP_RECV, GROUP_SEND, Groups};
 use crate::options::VerbsOptions;
 use crate::outbound::{Pumped, Shared};
 use crate::packet::Reason;
@@ -44,6 +45,7 @@ pub(crate) struct Driver {
     /// Connections that ended and whose completions may still be in the queue.
     pub(crate) graves: Vec<Id>,
     pub(crate) listeners: Listeners,
+    pub(crate) groups: Groups,
     pub(crate) regions: Regions,
     pub(crate) registry: Registry,
     pub(crate) out: OutPackets,
@@ -54,6 +56,8 @@ pub(crate) struct Driver {
     pub(crate) options: VerbsOptions,
     pub(crate) limits: Limits,
     pub(crate) devices: Vec<Device>,
+    /// Bytes of the largest datagram.
+    pub(crate) mtu_bytes: usize,
     /// Requests whose completions the queue has room for.
     pub(crate) room: usize,
     /// Packets that peers may fill, and those kept for their grants and goodbyes.
@@ -93,6 +97,7 @@ impl Driver {
             table: Table::default(),
             graves: Vec::new(),
             listeners: Listeners::default(),
+            groups: Groups::default(),
             regions: Regions::default(),
             registry: Registry::default(),
             out: OutPackets::new(&queues)?,
@@ -107,6 +112,7 @@ impl Driver {
             options,
             limits,
             devices,
+            mtu_bytes: device.mtu_bytes(),
             room: completions - receives,
             reserved: 0,
             suspects: 0,
@@ -158,6 +164,7 @@ impl Driver {
 
     /// Posts what is queued, as far as credit and queues allow.
     pub(crate) fn flush(&mut self) {
+        self.flush_groups();
         for _ in 0..self.table.dirty_len() {
             let Some(index) = self.table.pop_dirty() else { return };
             self.pump_one(index);
@@ -285,13 +292,16 @@ impl Driver {
         if self.listeners.names(event.cookie) {
             return self.on_listener_event(event);
         }
+        if self.groups.names(event.cookie) {
+            return self.on_group_event(&event);
+        }
         let Some(index) = self.table.index_of(EpId(event.cookie)) else { return };
         if matches!(event.kind, CmKind::Disconnected) {
             // The peer's last packets came before; they are looked at first.
             self.drain_completions(usize::MAX);
         }
         match self.table.get(index).map(|conn| &conn.phase) {
-            Some(Phase::Dialing(_)) => self.on_dial_event(index, event),
+            Some(Phase::Dialing(_)) => self.on_dial_event(index, &event),
             Some(Phase::Accepting(_)) => self.on_accept_event(index, &event),
             Some(Phase::Open(_)) => self.on_open_event(index, &event),
             None => {}
@@ -339,6 +349,8 @@ impl Driver {
     fn on_completion(&mut self, completion: &Completion) {
         if completion.id & SHARED_RECV != 0 {
             self.on_received(completion);
+        } else if completion.id & (GROUP_RECV | GROUP_SEND) != 0 {
+            self.on_group_completion(completion);
         } else {
             self.on_sent(completion);
         }
@@ -434,6 +446,7 @@ impl Drop for Driver {
             }
         }
         self.graves.clear();
+        self.drop_groups();
     }
 }
 

@@ -67,8 +67,6 @@ pub(crate) enum Hold {
     Value { op: OpId, packet: Packet },
     /// The value behind a write.
     Immediate { op: OpId, _packet: Option<Packet> },
-    /// A window that opens.
-    Window,
     /// The goodbye.
     Bye { _packet: Option<Packet> },
 }

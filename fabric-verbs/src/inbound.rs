@@ -247,7 +247,7 @@ fn settle(
     events: &mut std::collections::VecDeque<Event>,
 ) {
     match hold {
-        Hold::Nothing | Hold::Packet { .. } | Hold::Window | Hold::Bye { .. } => {}
+        Hold::Nothing | Hold::Packet { .. } | Hold::Bye { .. } => {}
         Hold::Message { op, buf, .. } => endpoint.sent(op, buf, result, events),
         Hold::Piece { op, len, packet } => {
             match endpoint.works.on_piece(op, len, packet.as_ref(), result) {

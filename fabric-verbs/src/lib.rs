@@ -42,6 +42,7 @@ mod hello;
 mod inbound;
 mod kernel;
 mod limits;
+mod multicast;
 mod options;
 mod outbound;
 mod packet;

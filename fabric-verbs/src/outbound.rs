@@ -226,23 +226,6 @@ impl Endpoint {
         Ok(Some(Draft { op: ask.wr, sges: ask.sges, hold, inline: None, must_signal: true }))
     }
 
-    /// Posts a request outside the queue of things to send.
-    ///
-    /// # Errors
-    /// What the device says.
-    pub(crate) fn post_now(&mut self, op: Op, hold: Hold, room: &mut usize) -> io::Result<()> {
-        if *room == 0 || self.flights.len() >= SEND_QUEUE {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let id = self.next_seq;
-        let wr = Wr { id, op, sges: SmallVec::new(), signal: true, inline: false };
-        self.link.post(std::slice::from_ref(&wr)).1?;
-        *room -= 1;
-        (self.next_seq, self.unsignalled) = (id + 1, 0);
-        self.flights.push_back(Flight { seq: id, hold });
-        Ok(())
-    }
-
     fn post(&mut self, drafts: Vec<Draft>, shared: &mut Shared<'_>) -> io::Result<()> {
         let count = drafts.len();
         let (mut wrs, mut inline) = (Vec::with_capacity(count), Vec::new());

@@ -2,35 +2,20 @@
 //!
 //! Key, bounds and rights are checked by the device that owns the memory. The rest of the contract,
 //! that a key is good for one endpoint and cannot be changed, is a checksum in the key over all of
-//! it and both sides' tokens, which the peer's provider checks before it asks. Where the device has
-//! memory windows, the device itself holds to the endpoint as well.
+//! it and both sides' tokens, which the peer's provider checks before it asks. Each exposure is a
+//! registration of its own, which ends with it. (Memory windows would have the device hold to the
+//! endpoint as well, at the price of two more objects for each exposure.)
 
 use std::collections::HashMap;
 
 use fabric_core::{Access, Error, Exposure, RemoteKey, Slot};
 
 use crate::limits::REGIONS_MAX;
-use crate::sys::{Mapped, Region, Rights, Window};
-
-/// How an exposure is open to the peer. Fields are dropped in order: windows before regions.
-pub(crate) struct Opening {
-    pub(crate) window: Option<std::sync::Arc<Window>>,
-    pub(crate) region: std::sync::Arc<Region>,
-}
-
-impl Opening {
-    /// The key that the peer's device is given.
-    pub(crate) fn remote_key(&self) -> u32 {
-        match &self.window {
-            Some(window) => window.remote_key(),
-            None => self.region.remote_key(),
-        }
-    }
-}
+use crate::sys::{Mapped, Region, Rights};
 
 struct Exposed {
     /// First, so that no peer reaches the memory when it goes.
-    opening: Opening,
+    region: Region,
     key: RemoteKey,
     mapped: Mapped,
     memory: Exposure,
@@ -62,19 +47,19 @@ impl Regions {
     pub(crate) fn insert(
         &mut self,
         key: RemoteKey,
-        opening: Opening,
+        region: Region,
         mapped: Mapped,
         (memory, copy): (Exposure, Option<Slot>),
     ) {
-        let exposed = Exposed { opening, key, mapped, memory, _copy: copy };
+        let exposed = Exposed { region, key, mapped, memory, _copy: copy };
         self.open.insert(key.nonce, exposed);
     }
 
     /// Ends an exposure. When this returns, the device lets nobody reach the memory.
     pub(crate) fn remove(&mut self, key: &RemoteKey) -> Option<Exposure> {
         self.find(key)?;
-        let Exposed { opening, memory, .. } = self.open.remove(&key.nonce)?;
-        drop(opening);
+        let Exposed { region, memory, .. } = self.open.remove(&key.nonce)?;
+        drop(region);
         Some(memory)
     }
 

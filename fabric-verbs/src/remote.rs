@@ -1,7 +1,6 @@
 //! Reading and writing memory of the peer, and letting it do the same here.
 
 use std::ptr::NonNull;
-use std::sync::Arc;
 
 use fabric_core::{
     Access, Atomics, EpId, Error, ErrorKind, Event, Exposure, OpId, Rejected, RemoteKey, Returned,
@@ -13,7 +12,7 @@ use crate::endpoint::Outgoing;
 use crate::limits::{PACKET_BYTES, REGISTER_BYTES_MIN, RMA_BYTES_MAX};
 use crate::outbound;
 use crate::packet::Reason;
-use crate::region::{self, Opening};
+use crate::region;
 use crate::status;
 use crate::sys::{Mapped, Region, Rights};
 use crate::works::{Piece, Source, Target, Task, Work};
@@ -210,27 +209,26 @@ impl VerbsDomain {
         start: NonNull<u8>,
         len: usize,
         access: Access,
-    ) -> Result<Opening, Error> {
+    ) -> Result<Region, Error> {
         let rights = region::rights(access);
-        let region = Region::new(&self.driver.queues, start.as_ptr(), len, rights)
-            .map_err(|error| status::register_error(error, len))?;
-        Ok(Opening { window: None, region: Arc::new(region) })
+        Region::new(&self.driver.queues, start.as_ptr(), len, rights)
+            .map_err(|error| status::register_error(error, len))
     }
 
-    fn seal(&mut self, ep: EpId, start: NonNull<u8>, len: usize, opening: &Opening) -> RemoteKey {
+    fn seal(&mut self, ep: EpId, start: NonNull<u8>, len: usize, opened: &Region) -> RemoteKey {
         let salt = self.driver.table.endpoint_of(ep).map_or(0, |(_, endpoint)| endpoint.salt);
         let nonce = self.driver.regions.new_nonce();
-        region::seal(start.as_ptr() as u64, len as u64, opening.remote_key(), nonce, salt)
+        region::seal(start.as_ptr() as u64, len as u64, opened.remote_key(), nonce, salt)
     }
 
     fn expose_slot(&mut self, ep: EpId, mut slot: Slot, access: Access) -> Exposing {
         let len = slot.capacity();
         let start = NonNull::from(slot.buffer_mut()).cast::<u8>();
         match self.open_memory(start, len, access) {
-            Ok(opening) => {
-                let key = self.seal(ep, start, len, &opening);
+            Ok(opened) => {
+                let key = self.seal(ep, start, len, &opened);
                 let mapped = Mapped::new(start, len);
-                self.driver.regions.insert(key, opening, mapped, (Exposure::Slot(slot), None));
+                self.driver.regions.insert(key, opened, mapped, (Exposure::Slot(slot), None));
                 Ok(key)
             }
             Err(error) => Err(Rejected::new(Exposure::Slot(slot), error)),
@@ -253,10 +251,10 @@ impl VerbsDomain {
             copy = Some(slot);
         }
         match opened {
-            Ok(opening) => {
-                let key = self.seal(ep, start, len, &opening);
+            Ok(opened) => {
+                let key = self.seal(ep, start, len, &opened);
                 let (mapped, memory) = (Mapped::new(start, len), Exposure::Bytes(bytes));
-                self.driver.regions.insert(key, opening, mapped, (memory, copy));
+                self.driver.regions.insert(key, opened, mapped, (memory, copy));
                 Ok(key)
             }
             Err(error) => Err(Rejected::new(Exposure::Bytes(bytes), error)),

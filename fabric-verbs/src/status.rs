@@ -231,7 +231,7 @@ mod tests {
     }
 
     fn kind_of(status: u32) -> Option<ErrorKind> {
-        let completion = Completion { id: 0, qp: 0, status, vendor: 0, bytes: 0, source_qp: 0 };
+        let completion = Completion { id: 0, qp: 0, status, vendor: 0, bytes: 0 };
         match verdict(&completion, &addr()) {
             Verdict::Bad(error) => {
                 assert!(

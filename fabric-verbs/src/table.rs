@@ -12,7 +12,7 @@ use crate::endpoint::Endpoint;
 /// What a connection is doing.
 pub(crate) enum Phase {
     /// It is being made.
-    Dialing(Dial),
+    Dialing(Box<Dial>),
     /// It came in, and the peer has not finished.
     Accepting(Accepting),
     /// It is an endpoint.
@@ -43,19 +43,12 @@ pub(crate) struct Table {
 
 /// Ids stay below this, as the numbers above name listeners and groups.
 const ID_MASK: u32 = (1 << 30) - 1;
-/// Stands for no index in an id.
-const NOWHERE: u32 = u32::MAX;
 
 impl Table {
     /// The id of the next connection to be put in.
     pub(crate) fn next_id(&mut self) -> EpId {
         let index = self.conns.vacant_key() as u32;
         self.new_id(index)
-    }
-
-    /// An id for a connection that failed before it was one.
-    pub(crate) fn id_of_nothing(&mut self) -> EpId {
-        self.new_id(NOWHERE)
     }
 
     /// Puts a connection in under the id that `next_id` gave.

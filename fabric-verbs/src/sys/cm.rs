@@ -111,7 +111,7 @@ unsafe fn copy(channel: &Arc<EventChannel>, event: &ffi::rdma_cm_event) -> CmEve
     // SAFETY: the id of an unacknowledged event is alive.
     let is_datagram = unsafe { (*event.id).ps } == ffi::rdma_port_space::RDMA_PS_UDP;
     // SAFETY: the union's member follows from the id's kind.
-    let conn = (!is_datagram).then(|| unsafe { event.param.conn });
+    let conn = if is_datagram { None } else { Some(unsafe { event.param.conn }) };
     let owner =
         if event.event == kind::RDMA_CM_EVENT_CONNECT_REQUEST { event.listen_id } else { event.id };
     let what = match event.event {

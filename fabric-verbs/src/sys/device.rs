@@ -56,16 +56,11 @@ pub(crate) struct Limits {
     pub(crate) rd_atomic_max: u8,
     /// Whether 64-bit atomics are offered.
     pub(crate) atomics: bool,
-    /// Whether memory windows that belong to one queue pair are offered.
-    pub(crate) windows: bool,
     /// Largest registration in bytes.
     pub(crate) region_bytes_max: u64,
     /// Whether it is iWARP, which has no datagrams.
     pub(crate) iwarp: bool,
 }
-
-/// The bits of `device_cap_flags` for windows bound to one queue pair.
-const WINDOW_TYPE_2: u32 = 1 << 23 | 1 << 24;
 
 impl Device {
     /// All devices that the connection manager knows.
@@ -121,7 +116,6 @@ impl Device {
                 0
             }),
             atomics: attr.atomic_cap != ffi::ibv_atomic_cap::IBV_ATOMIC_NONE,
-            windows: attr.device_cap_flags & WINDOW_TYPE_2 != 0 && attr.max_mw > 0,
             region_bytes_max: attr.max_mr_size,
             iwarp: self.is_iwarp(),
         })
@@ -132,6 +126,14 @@ impl Device {
         self.ports().any(|port| {
             self.port(port).is_ok_and(|attr| attr.state == ffi::ibv_port_state::IBV_PORT_ACTIVE)
         })
+    }
+
+    /// Bytes of the largest datagram that its ports take.
+    pub(crate) fn mtu_bytes(&self) -> usize {
+        let codes =
+            self.ports().filter_map(|port| self.port(port).ok()).map(|attr| attr.active_mtu);
+        // Codes 1 to 5 stand for 256 to 4096 bytes.
+        codes.map(|code| 128usize << code.min(5)).min().unwrap_or(256)
     }
 
     /// The IP addresses in its tables, IPv4 first, link-local ones last.
@@ -176,7 +178,7 @@ impl Device {
             match extended(self.raw()).and_then(|table| (*table).query_port) {
                 Some(query) => check(query(self.raw(), port, attr.as_mut_ptr(), bytes))?,
                 None => {
-                    check_errno(ffi::ibv_query_port(self.raw(), port, attr.as_mut_ptr().cast()))?
+                    check_errno(ffi::ibv_query_port(self.raw(), port, attr.as_mut_ptr().cast()))?;
                 }
             }
             Ok(attr.assume_init())

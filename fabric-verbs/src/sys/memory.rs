@@ -5,7 +5,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rdma_sys as ffi;
-use rustix::io::Errno;
 
 use super::queues::Queues;
 use super::{check, note_leak};
@@ -67,30 +66,7 @@ impl Region {
         len: usize,
         rights: Rights,
     ) -> io::Result<Self> {
-        Self::with_flags(queues, start, len, rights.flags())
-    }
-
-    /// As `new`, with no right for peers but what windows into it will give.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub(crate) fn for_windows(
-        queues: &Arc<Queues>,
-        start: *const u8,
-        len: usize,
-        rights: Rights,
-    ) -> io::Result<Self> {
-        let local = Rights { remote_read: false, ..rights }.flags()
-            & ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0;
-        Self::with_flags(queues, start, len, local | ffi::ibv_access_flags::IBV_ACCESS_MW_BIND.0)
-    }
-
-    fn with_flags(
-        queues: &Arc<Queues>,
-        start: *const u8,
-        len: usize,
-        flags: u32,
-    ) -> io::Result<Self> {
+        let flags = rights.flags();
         // SAFETY: the domain is alive as `queues` is held; registering only locks the pages. That
         // nobody frees the memory meanwhile is this function's documented condition.
         let raw =
@@ -110,10 +86,6 @@ impl Region {
         // SAFETY: the region is registered while `self` lives.
         unsafe { self.raw.as_ref() }.rkey
     }
-
-    pub(super) fn raw(&self) -> *mut ffi::ibv_mr {
-        self.raw.as_ptr()
-    }
 }
 
 impl Drop for Region {
@@ -123,57 +95,6 @@ impl Drop for Region {
             note_leak("a memory region", &error);
         }
     }
-}
-
-/// A window into a region, which only the queue pair it is bound on can reach.
-pub(crate) struct Window {
-    raw: NonNull<ffi::ibv_mw>,
-    key: u32,
-    _queues: Arc<Queues>,
-}
-
-// SAFETY: verbs calls on a window may come from any thread.
-unsafe impl Send for Window {}
-// SAFETY: as above.
-unsafe impl Sync for Window {}
-
-impl Window {
-    /// A window that is not bound yet.
-    ///
-    /// # Errors
-    /// What the device says.
-    pub(crate) fn new(queues: &Arc<Queues>) -> io::Result<Self> {
-        // SAFETY: the domain is alive as `queues` is held.
-        let raw = unsafe { ffi::ibv_alloc_mw(queues.pd(), ffi::ibv_mw_type::IBV_MW_TYPE_2) };
-        let raw = raw.ok_or_else(|| io::Error::from(Errno::OPNOTSUPP))?;
-        let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: the window is allocated. Binding takes another key than the one it came with.
-        let key = unsafe { ffi::ibv_inc_rkey(raw.as_ref().rkey) };
-        Ok(Self { raw, key, _queues: queues.clone() })
-    }
-
-    /// The key that the peer uses once it is bound.
-    pub(crate) fn remote_key(&self) -> u32 {
-        self.key
-    }
-
-    pub(super) fn raw(&self) -> *mut ffi::ibv_mw {
-        self.raw.as_ptr()
-    }
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        // SAFETY: allocated once, freed once; freeing a bound window ends its binding.
-        if let Err(error) = check(unsafe { ffi::ibv_dealloc_mw(self.raw.as_ptr()) }) {
-            note_leak("a memory window", &error);
-        }
-    }
-}
-
-pub(super) fn window_flags(rights: Rights) -> u32 {
-    // A window has no local rights of its own.
-    rights.flags() & !ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
 }
 
 /// Memory that peers may read and write at any time, so nobody holds a slice of it.

@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) use cm::{ConnParams, EventChannel, Id, QpPlan, Space};
 pub(crate) use device::{Device, Limits};
-pub(crate) use event::{CmEvent, CmKind, UdRoute};
-pub(crate) use memory::{Mapped, Region, Rights, Window};
+pub(crate) use event::{CmEvent, CmKind};
+pub(crate) use memory::{Mapped, Region, Rights};
 pub(crate) use queues::{Completion, Queues, RecvWr};
 pub(crate) use work::{AddressHandle, Op, Sge, Wr};
 

@@ -24,8 +24,6 @@ pub(crate) struct Completion {
     pub(crate) vendor: u32,
     /// Length of a received message in bytes; only with success.
     pub(crate) bytes: usize,
-    /// Who sent a datagram: its queue pair; only with success.
-    pub(crate) source_qp: u32,
 }
 
 /// A receive to post.
@@ -190,7 +188,6 @@ fn completion(wc: &ffi::ibv_wc) -> Completion {
         status: wc.status,
         vendor: wc.vendor_err,
         bytes: if is_good { wc.byte_len as usize } else { 0 },
-        source_qp: if is_good { wc.src_qp } else { 0 },
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use rdma_sys as ffi;
 use smallvec::SmallVec;
 
-use super::memory::{Region, Rights, Window, window_flags};
 use super::{Queues, check, note_leak};
 
 /// Segments of one request: a head and eight pieces fit.
@@ -51,8 +50,6 @@ pub(crate) enum Op {
     CompareSwap { addr: u64, key: u32, compare: u64, swap: u64 },
     /// A word of the peer's memory grows by `add`.
     FetchAdd { addr: u64, key: u32, add: u64 },
-    /// A window opens on memory of this side.
-    Bind { window: Arc<Window>, region: Arc<Region>, addr: u64, len: u64, rights: Rights },
 }
 
 /// A request.
@@ -139,17 +136,6 @@ fn fill(raw: &mut ffi::ibv_send_wr, op: &Op) {
             raw.opcode = code::IBV_WR_ATOMIC_FETCH_AND_ADD;
             raw.wr.atomic =
                 ffi::atomic_t { remote_addr: addr, compare_add: add, swap: 0, rkey: key };
-        }
-        Op::Bind { ref window, ref region, addr, len, rights } => {
-            raw.opcode = code::IBV_WR_BIND_MW;
-            let bind_info = ffi::ibv_mw_bind_info {
-                mr: region.raw(),
-                addr,
-                length: len,
-                mw_access_flags: window_flags(rights),
-            };
-            let (mw, rkey) = (window.raw(), window.remote_key());
-            raw.bind_mw_tso_union.bind_mw = ffi::bind_mw_t { mw, rkey, bind_info };
         }
     }
 }

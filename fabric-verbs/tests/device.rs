@@ -1,0 +1,271 @@
+//! What the suite does not ask for: groups, receivers that take their time, many domains.
+//!
+//! Without an RDMA device, each test says so and ends, unless `FABRIC_REQUIRE_VERBS=1` is set: then
+//! it fails.
+
+use std::time::{Duration, Instant};
+
+use fabric_core::{Addr, Domain, EpId, ErrorKind, Event, Fabric, GroupId, Pool, SendBuf, Slot};
+use fabric_verbs::{VerbsDomain, VerbsFabric};
+
+/// Set to 1 where a device must be there.
+const REQUIRE: &str = "FABRIC_REQUIRE_VERBS";
+/// Longer than anything here takes on the slowest machine.
+const WATCHDOG: Duration = Duration::from_secs(120);
+/// Longer than the device's own patience with a missing receive.
+const LAZY: Duration = Duration::from_secs(6);
+
+/// The name of a device, if there is one.
+fn device() -> Option<String> {
+    match VerbsFabric::default().open() {
+        Ok(domain) => Some(domain.caps().device.clone()),
+        Err(error) if std::env::var(REQUIRE).is_ok_and(|value| value == "1") => {
+            panic!("{REQUIRE}=1, but: {error}")
+        }
+        Err(error) => {
+            println!("skipped, no RDMA device: {error}");
+            None
+        }
+    }
+}
+
+struct Node {
+    domain: VerbsDomain,
+    pool: Pool,
+    events: Vec<Event>,
+}
+
+impl Node {
+    fn new() -> Self {
+        let mut domain = VerbsFabric::default().open().unwrap();
+        let pool = Pool::new(4096, 256).unwrap();
+        domain.register(&pool).unwrap();
+        Self { domain, pool, events: Vec::new() }
+    }
+
+    fn turn(&mut self) {
+        self.domain.poll(&mut self.events, 256);
+        self.domain.wait(Some(Duration::from_millis(1))).unwrap();
+    }
+
+    fn slot(&self, bytes: &[u8]) -> Slot {
+        let mut slot = self.pool.take().unwrap();
+        assert!(slot.append(bytes));
+        slot
+    }
+
+    fn offer(&mut self, count: usize) {
+        for _ in 0..count {
+            self.domain.post_recv(self.pool.take().unwrap()).unwrap();
+        }
+    }
+
+    fn take<T>(&mut self, mut want: impl FnMut(&Event) -> Option<T>) -> Option<T> {
+        let at = self.events.iter().position(|event| want(event).is_some())?;
+        want(&self.events.remove(at))
+    }
+
+    fn join(&mut self, group: &Addr) -> GroupId {
+        self.domain.multicast().expect("rxe has datagrams").join(group).unwrap()
+    }
+
+    fn cast(&mut self, group: GroupId, bytes: &[u8]) {
+        let buf: SendBuf = self.slot(bytes).into();
+        self.domain.multicast().unwrap().post_multicast(group, buf).unwrap();
+    }
+
+    /// The messages of a group that came so far.
+    fn heard(&mut self, from: GroupId) -> Vec<Vec<u8>> {
+        let mut heard = Vec::new();
+        while let Some(bytes) = self.take(|event| match event {
+            Event::Multicast { group, slot, .. } if *group == from => Some(slot.filled().to_vec()),
+            _ => None,
+        }) {
+            heard.push(bytes);
+            self.offer(1);
+        }
+        heard
+    }
+}
+
+#[track_caller]
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < WATCHDOG, "gave up waiting: {what}"); // Watchdog: see there.
+    }
+}
+
+fn pair(device: &str) -> (Node, Node, EpId, EpId) {
+    let (mut server, mut client) = (Node::new(), Node::new());
+    let listener = server.domain.listen(&Addr::new("verbs", device, Some(0))).unwrap();
+    client.domain.connect(&listener.addr).unwrap();
+    let (mut at_server, mut at_client) = (None, None);
+    until("both connect", || {
+        server.turn();
+        client.turn();
+        at_server = at_server.or_else(|| {
+            server.take(|e| if let Event::Accepted { ep, .. } = e { Some(*ep) } else { None })
+        });
+        at_client = at_client.or_else(|| {
+            client.take(|e| if let Event::Connected { ep, .. } = e { Some(*ep) } else { None })
+        });
+        at_server.is_some() && at_client.is_some()
+    });
+    (server, client, at_server.unwrap(), at_client.unwrap())
+}
+
+fn group() -> Addr {
+    Addr::new("verbs", &format!("239.77.{}.{}", fastrand::u8(..), fastrand::u8(1..)), None)
+}
+
+/// Sends again and again, as datagrams may be lost, until every listener heard something.
+fn cast_until_heard(sender: &mut Node, to: GroupId, listeners: &mut [(&mut Node, GroupId)]) {
+    let mut heard = vec![false; listeners.len()];
+    until("every member hears a message", || {
+        if sender.pool.free() > 8 {
+            sender.cast(to, b"to all");
+        }
+        sender.turn();
+        sender.events.retain(|event| !matches!(event, Event::Sent { .. }));
+        for ((node, group), heard) in listeners.iter_mut().zip(&mut heard) {
+            node.turn();
+            let messages = node.heard(*group);
+            assert!(messages.iter().all(|message| message == b"to all"), "{messages:?}");
+            *heard |= !messages.is_empty();
+        }
+        heard.iter().all(|heard| *heard)
+    });
+}
+
+#[test]
+fn a_group_hears_what_a_member_sends_and_the_sender_does_not() {
+    if device().is_none() {
+        return;
+    }
+    let (mut sender, mut one, mut two) = (Node::new(), Node::new(), Node::new());
+    let addr = group();
+    let groups = [sender.join(&addr), one.join(&addr), two.join(&addr)];
+    for node in [&mut sender, &mut one, &mut two] {
+        node.offer(20);
+    }
+    cast_until_heard(&mut sender, groups[0], &mut [(&mut one, groups[1]), (&mut two, groups[2])]);
+    // What comes back is filtered by the provider, so a later message of another is enough to wait for.
+    cast_until_heard(&mut one, groups[1], &mut [(&mut sender, groups[0])]);
+    for _ in 0..50 {
+        one.turn();
+    }
+    assert_eq!(one.heard(groups[1]), Vec::<Vec<u8>>::new(), "a member heard itself");
+}
+
+#[test]
+fn a_group_that_was_left_is_silent_and_unknown() {
+    if device().is_none() {
+        return;
+    }
+    let (mut sender, mut stays, mut leaves) = (Node::new(), Node::new(), Node::new());
+    let addr = group();
+    let (from, at_stays, at_leaves) = (sender.join(&addr), stays.join(&addr), leaves.join(&addr));
+    stays.offer(20);
+    leaves.offer(20);
+    cast_until_heard(&mut sender, from, &mut [(&mut stays, at_stays), (&mut leaves, at_leaves)]);
+    leaves.domain.multicast().unwrap().leave(at_leaves).unwrap();
+    leaves.turn();
+    leaves.heard(at_leaves);
+    cast_until_heard(&mut sender, from, &mut [(&mut stays, at_stays)]);
+    for _ in 0..50 {
+        leaves.turn();
+    }
+    assert!(leaves.heard(at_leaves).is_empty(), "heard after leaving");
+    let again = leaves.domain.multicast().unwrap().leave(at_leaves).unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Misuse);
+    let buf: SendBuf = leaves.slot(b"late").into();
+    let rejected = leaves.domain.multicast().unwrap().post_multicast(at_leaves, buf).unwrap_err();
+    assert_eq!(
+        (rejected.error.kind(), rejected.buf.to_vec()),
+        (ErrorKind::Misuse, b"late".to_vec())
+    );
+}
+
+#[test]
+fn a_datagram_over_the_mtu_is_misuse_and_a_host_is_no_group() {
+    let Some(device) = device() else { return };
+    let mut node = Node::new();
+    let group = node.join(&group());
+    let buf: SendBuf = bytes::Bytes::from(vec![0; 4097]).into();
+    let rejected = node.domain.multicast().unwrap().post_multicast(group, buf).unwrap_err();
+    assert_eq!((rejected.error.kind(), rejected.buf.len()), (ErrorKind::Misuse, 4097));
+    for host in [device.as_str(), "10.0.0.1"] {
+        let error = node.domain.multicast().unwrap().join(&Addr::new("verbs", host, None));
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Address);
+    }
+}
+
+#[test]
+fn a_receiver_that_posts_nothing_for_seconds_keeps_its_connection_and_its_messages() {
+    let Some(device) = device() else { return };
+    let (mut server, mut client, _, at_client) = pair(&device);
+    let depth = client.domain.caps().send_depth;
+    let mut posted = 0u32;
+    // Until neither the window nor the queue takes more, and on while time passes.
+    let start = Instant::now();
+    while start.elapsed() < LAZY {
+        while client.pool.free() > 0 && (posted as usize) < 3 * depth {
+            let slot = client.slot(&posted.to_le_bytes());
+            match client.domain.post_send(at_client, slot.into()) {
+                Ok(_) => posted += 1,
+                Err(rejected) => {
+                    assert_eq!(rejected.error.kind(), ErrorKind::Full);
+                    break;
+                }
+            }
+        }
+        client.turn();
+        client.events.retain(|event| !matches!(event, Event::Sent { .. }));
+        assert!(client.events.is_empty(), "{:?}", client.events);
+        server.turn();
+        assert!(server.events.is_empty(), "{:?}", server.events);
+    }
+    assert!(posted as usize >= 2 * depth, "window and queue took {posted}");
+    server.offer(16);
+    let mut next = 0;
+    until("all messages arrive in order", || {
+        client.turn();
+        server.turn();
+        while let Some(bytes) = server.take(|event| match event {
+            Event::Received { slot, .. } => Some(slot.filled().to_vec()),
+            _ => None,
+        }) {
+            assert_eq!(bytes, u32::to_le_bytes(next));
+            next += 1;
+            server.offer(1);
+        }
+        next == posted
+    });
+}
+
+#[test]
+fn messages_reach_a_peer_whose_process_does_not_poll() {
+    let Some(device) = device() else { return };
+    let (mut server, mut client, _, at_client) = pair(&device);
+    client.domain.post_send(at_client, client.slot(b"while you slept").into()).unwrap();
+    let mut sent = false;
+    until("the message leaves", || {
+        client.turn();
+        sent |= client
+            .take(|e| matches!(e, Event::Sent { result: Ok(()), .. }).then_some(()))
+            .is_some();
+        sent
+    });
+    std::thread::sleep(LAZY);
+    server.offer(1);
+    until("the message arrives", || {
+        server.turn();
+        server
+            .take(|e| {
+                matches!(e, Event::Received { slot, .. } if slot.filled() == b"while you slept")
+                    .then_some(())
+            })
+            .is_some()
+    });
+}
