@@ -111,11 +111,16 @@ impl Summary {
 
     /// Rates, unless there was no time to measure one.
     fn rates(&self) -> Option<String> {
-        (self.seconds > 0.0 && self.messages > 0).then(|| {
-            let messages = HumanCount((self.messages as f64 / self.seconds) as u64);
-            let bytes = HumanBytes((self.bytes as f64 / self.seconds) as u64);
-            format!("{messages} messages/s, {bytes}/s")
-        })
+        if self.seconds <= 0.0 || self.messages == 0 {
+            return None;
+        }
+        let bytes = HumanBytes((self.bytes as f64 / self.seconds) as u64);
+        // A single message has no rate of its own.
+        if self.messages == 1 {
+            return Some(format!("{bytes}/s"));
+        }
+        let messages = HumanCount((self.messages as f64 / self.seconds) as u64);
+        Some(format!("{messages} messages/s, {bytes}/s"))
     }
 
     fn troubles(&self) -> String {
