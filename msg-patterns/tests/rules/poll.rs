@@ -131,6 +131,8 @@ rules! {
         let pull = Pull::builder().recv_hwm(1).build(net.context()).unwrap();
         let push = Push::builder().send_hwm(1).linger(Linger::No).build(net.context()).unwrap();
         push.connect(&pull.bind(net.any()).unwrap().to_string()).unwrap();
+        // Before that it has only its own queue to fill.
+        wait_until("up", || push.peers().iter().all(|peer| peer.up));
         wait_until("full", || push.try_send("x").is_err());
         for _ in 0..5 {
             assert_eq!(push.try_send("x").unwrap_err().kind(), ErrorKind::WouldBlock);
