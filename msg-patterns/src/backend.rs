@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind};
 pub(crate) struct Backends(Vec<Arc<dyn DynFabric>>);
 
 /// Schemes that a feature of this crate would serve.
-const KNOWN: &[(&str, &str)] = &[("tcp", "tcp")];
+const KNOWN: &[(&str, &str)] = &[("tcp", "tcp"), ("verbs", "verbs")];
 
 impl Backends {
     pub(crate) fn compiled_in() -> Self {
@@ -19,6 +19,8 @@ impl Backends {
         let mut backends = Self::default();
         #[cfg(feature = "tcp")]
         backends.0.push(Arc::new(fabric_tcp::TcpFabric::default()));
+        #[cfg(feature = "verbs")]
+        backends.0.push(Arc::new(fabric_verbs::VerbsFabric::default()));
         backends
     }
 

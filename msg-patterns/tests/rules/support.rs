@@ -26,23 +26,53 @@ macro_rules! rules {
         mod tcp {
             $( #[test] fn $name() { super::$name(&$crate::support::Net::tcp()); } )*
         }
+        #[cfg(feature = "verbs")]
+        mod verbs {
+            $( #[test] fn $name() { $crate::support::Net::on_verbs(super::$name); } )*
+        }
     };
 }
 
 /// A fabric to run a rule over.
 pub(crate) struct Net {
     context: Context,
-    sim: Option<SimFabric>,
+    over: Over,
+}
+
+/// The fabrics there are.
+enum Over {
+    Sim(SimFabric),
+    Tcp,
+    /// With an address to listen at, which names the device.
+    #[cfg(feature = "verbs")]
+    Verbs(String),
 }
 
 impl Net {
     pub(crate) fn sim() -> Self {
         let fabric = SimFabric::new(SimNet::new());
-        Self { context: Context::new().with_fabric(fabric.clone()), sim: Some(fabric) }
+        Self { context: Context::new().with_fabric(fabric.clone()), over: Over::Sim(fabric) }
     }
 
     pub(crate) fn tcp() -> Self {
-        Self { context: Context::new(), sim: None }
+        Self { context: Context::new(), over: Over::Tcp }
+    }
+
+    /// Runs a rule on this host's RDMA device, or says that there is none; with
+    /// `FABRIC_REQUIRE_VERBS=1` there must be one.
+    #[cfg(feature = "verbs")]
+    pub(crate) fn on_verbs(rule: fn(&Self)) {
+        match fabric_verbs::VerbsFabric::default().open_boxed() {
+            Ok(domain) => {
+                let over = Over::Verbs(format!("verbs://{}:0", domain.caps().device));
+                drop(domain);
+                rule(&Self { context: Context::new(), over });
+            }
+            Err(error) if std::env::var("FABRIC_REQUIRE_VERBS").is_ok_and(|v| v == "1") => {
+                panic!("FABRIC_REQUIRE_VERBS=1, but: {error}")
+            }
+            Err(error) => println!("skipped, no RDMA device: {error}"),
+        }
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -51,15 +81,20 @@ impl Net {
 
     /// A context of its own on the same fabric.
     pub(crate) fn another_context(&self) -> Context {
-        match &self.sim {
-            Some(fabric) => Context::new().with_fabric(fabric.clone()),
-            None => Context::new(),
+        match &self.over {
+            Over::Sim(fabric) => Context::new().with_fabric(fabric.clone()),
+            _ => Context::new(),
         }
     }
 
     /// An address to bind to that picks a free port.
-    pub(crate) fn any(&self) -> &'static str {
-        if self.sim.is_some() { "sim://host:0" } else { "tcp://127.0.0.1:0" }
+    pub(crate) fn any(&self) -> &str {
+        match &self.over {
+            Over::Sim(_) => "sim://host:0",
+            Over::Tcp => "tcp://127.0.0.1:0",
+            #[cfg(feature = "verbs")]
+            Over::Verbs(addr) => addr,
+        }
     }
 
     /// An address where nobody listens, and that can be bound later: nothing else uses its host.
@@ -76,17 +111,22 @@ impl Net {
         static HOSTS: AtomicU16 = AtomicU16::new(1);
         let [high, low] = HOSTS.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         let process = std::process::id() % 250 + 2;
-        match &self.sim {
-            Some(_) => format!("sim://host-{high}-{low}:0"),
-            None => format!("tcp://127.{process}.{high}.{low}:0"),
+        match &self.over {
+            Over::Sim(_) => format!("sim://host-{high}-{low}:0"),
+            Over::Tcp => format!("tcp://127.{process}.{high}.{low}:0"),
+            // There is one host only, and its free ports are drawn from many.
+            #[cfg(feature = "verbs")]
+            Over::Verbs(addr) => addr.clone(),
         }
     }
 
     /// A bare domain of the fabric.
     pub(crate) fn domain(&self) -> Box<dyn Domain> {
-        match &self.sim {
-            Some(fabric) => fabric.open_boxed().unwrap(),
-            None => TcpFabric::default().open_boxed().unwrap(),
+        match &self.over {
+            Over::Sim(fabric) => fabric.open_boxed().unwrap(),
+            Over::Tcp => TcpFabric::default().open_boxed().unwrap(),
+            #[cfg(feature = "verbs")]
+            Over::Verbs(_) => fabric_verbs::VerbsFabric::default().open_boxed().unwrap(),
         }
     }
 }
