@@ -308,7 +308,7 @@ impl Net {
         let first = peers.first().and_then(|&peer| self.peer(peer).batch);
         let fits = |open: &usize| {
             let batch = &self.batches[*open];
-            batch.members[..] == *peers && batch.slot.room() >= need
+            batch.members[..] == *peers && batch.slot.len() + need <= self.batch_bytes_max
         };
         if let Some(open) = first.filter(fits) {
             return Some(open);
@@ -370,8 +370,9 @@ impl Net {
     }
 
     fn post(&mut self, peer: PeerId, buf: SendBuf) {
+        let bytes_max = self.batch_bytes_max;
         let unposted = &mut self.peer_mut(peer).unposted;
-        if !joins_last(unposted, &buf) {
+        if !joins_last(unposted, &buf, bytes_max) {
             unposted.push_back(buf);
         }
         self.post_waiting(peer);
@@ -449,9 +450,10 @@ pub(super) fn takes_batches(peer: &Peer) -> bool {
 
 /// Appends `buf` to the last of those that wait, if there is room: many small ones then take little
 /// memory.
-fn joins_last(unposted: &mut VecDeque<SendBuf>, buf: &SendBuf) -> bool {
+fn joins_last(unposted: &mut VecDeque<SendBuf>, buf: &SendBuf, bytes_max: usize) -> bool {
     let last = unposted.back_mut().and_then(SendBuf::as_slot_mut);
-    let Some(slot) = last.filter(|slot| slot.room() >= buf.len()) else { return false };
+    let fits = |slot: &&mut Slot| slot.len() + buf.len() <= bytes_max.min(slot.capacity());
+    let Some(slot) = last.filter(fits) else { return false };
     buf.segments().iter().all(|segment| slot.append(segment.filled()))
 }
 
