@@ -102,7 +102,7 @@ pub struct Hello<'a> {
     pub credit_messages: u64,
     /// Bytes it has room for; `u64::MAX`: no limit.
     pub credit_bytes: u64,
-    /// A name chosen by its owner.
+    /// A name chosen by its owner, empty or not beginning with a zero byte.
     pub identity: &'a [u8],
 }
 

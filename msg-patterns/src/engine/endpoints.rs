@@ -230,11 +230,7 @@ impl Net {
         let now = self.now();
         let connector = &mut self.connectors[key];
         let (addr, peer) = (connector.addr.clone(), connector.peer);
-        let wait = if connector.stopped {
-            None
-        } else {
-            connector.backoff.next(fastrand::u32(..))
-        };
+        let wait = if connector.stopped { None } else { connector.backoff.next(fastrand::u32(..)) };
         let Some(interval) = wait else {
             let why = connector.fatal.map_or_else(|| error.to_string(), |f| f.text().to_owned());
             self.stopped.push(peer);
