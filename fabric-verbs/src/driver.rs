@@ -64,6 +64,8 @@ pub(crate) struct Driver {
     pub(crate) reserved: usize,
     /// Packets that broken connections may have taken along.
     pub(crate) suspects: usize,
+    /// The device would not let go of a queue pair.
+    is_haunted: bool,
     pub(crate) waker: Arc<VerbsWaker>,
     sleeper: Sleeper,
     /// Somebody slept or will sleep on the descriptor.
@@ -116,6 +118,7 @@ impl Driver {
             room: completions - receives,
             reserved: 0,
             suspects: 0,
+            is_haunted: false,
             waker,
             sleeper: sleeper.map_err(status::open_error)?,
             is_armed: true,
@@ -447,13 +450,18 @@ impl Drop for Driver {
         }
         self.graves.clear();
         self.drop_groups();
+        if self.is_haunted || sys::leaks() > 0 {
+            std::mem::forget(std::mem::replace(&mut self.stock, Stock::new(0)));
+        }
     }
 }
 
 impl Driver {
-    /// The device may still use what the endpoint holds.
+    /// The device may still use what a queue pair was given, and the packets that it may have taken
+    /// from the shared queue.
     pub(crate) fn keep_for_ever<T>(&mut self, held: T, error: &io::Error) {
         std::mem::forget(held);
+        self.is_haunted = true;
         tracing::warn!(%error, leaks = sys::leaks() + 1, "a queue pair's buffers are leaked");
     }
 

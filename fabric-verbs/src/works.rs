@@ -10,6 +10,8 @@ use crate::sys::{Op, Region, Sge};
 
 /// What was asked for, with its buffer.
 pub(crate) struct Work {
+    /// Registrations for this operation alone. First, so that they end before their memory.
+    pub(crate) _regions: Vec<Region>,
     pub(crate) op: OpId,
     pub(crate) task: Task,
     /// The peer's address of the first byte, and its key.
@@ -20,8 +22,6 @@ pub(crate) struct Work {
     pub(crate) landed: usize,
     /// What went wrong with a piece of it.
     pub(crate) fault: Option<Error>,
-    /// Registrations for this operation alone.
-    pub(crate) _regions: Vec<Region>,
 }
 
 /// The kinds of operations.
