@@ -222,7 +222,7 @@ impl Driver {
         };
         self.table.forget_qp(endpoint.qp);
         self.release_window(endpoint.credit.outstanding());
-        self.suspects += 1;
+        self.stock.on_broken();
         endpoint.cut();
         self.graves.push(endpoint.link);
         Some(listener)

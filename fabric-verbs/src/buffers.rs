@@ -1,20 +1,13 @@
 //! Registered memory of the provider's own and of the user's pools.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 
 use fabric_core::{Error, ErrorKind, Pool, Slot};
-use slab::Slab;
 
-use crate::limits::{
-    CHUNK_PACKETS, HEAD_SLOT_BYTES, OUT_HEADS, OUT_PACKETS, PACKET_BYTES, STOCK_MAX,
-};
+use crate::limits::{HEAD_SLOT_BYTES, OUT_HEADS, OUT_PACKETS, PACKET_BYTES};
 use crate::status;
-use crate::sys::{Queues, RecvWr, Region, Rights, Sge};
-
-/// Marks receives of the shared queue in completions.
-pub(crate) const SHARED_RECV: u64 = 1 << 63;
+use crate::sys::{Queues, Region, Rights, Sge};
 
 /// A registered slot of the provider's own.
 #[derive(Debug)]
@@ -24,6 +17,11 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
+    #[cfg(test)]
+    pub(crate) fn unregistered(slot: Slot) -> Self {
+        Self { slot, key: 0 }
+    }
+
     /// The filled bytes, for a request.
     pub(crate) fn sge(&self) -> Sge {
         Sge::of(self.slot.filled(), self.key)
@@ -88,83 +86,6 @@ impl OutPackets {
         }
         self.packets.take()
     }
-}
-
-/// Packets for what arrives. They stand in the shared queue, hold what was not read yet, or are free.
-pub(crate) struct Stock {
-    posted: Slab<Packet>,
-    free: Vec<Packet>,
-    total: usize,
-    total_max: usize,
-    chunks: Vec<Own>,
-}
-
-impl Stock {
-    /// No packets yet, at most `total_max`.
-    pub(crate) fn new(total_max: usize) -> Self {
-        let total_max = total_max.min(STOCK_MAX);
-        Self { posted: Slab::new(), free: Vec::new(), total: 0, total_max, chunks: Vec::new() }
-    }
-
-    /// All packets there are.
-    pub(crate) fn total(&self) -> usize {
-        self.total
-    }
-
-    /// Makes sure that there are `needed` packets.
-    ///
-    /// # Errors
-    /// `Full` when that is over the limit, `Host` when memory cannot be had or locked.
-    pub(crate) fn grow_to(&mut self, needed: usize, queues: &Arc<Queues>) -> Result<(), Error> {
-        if needed > self.total_max {
-            let text = format!("{} packets are all this device can have waiting", self.total_max);
-            return Err(Error::new(ErrorKind::Full, text));
-        }
-        while self.total < needed {
-            let count = CHUNK_PACKETS.min(self.total_max - self.total);
-            let chunk = Own::new(queues, PACKET_BYTES, count, Rights::LOCAL)?;
-            self.free.extend(std::iter::from_fn(|| chunk.take()));
-            self.total += count;
-            self.chunks.push(chunk);
-        }
-        Ok(())
-    }
-
-    /// A packet was read and may be posted again.
-    pub(crate) fn give_back(&mut self, packet: Packet) {
-        self.free.push(packet);
-    }
-
-    /// A receive ended.
-    pub(crate) fn take(&mut self, id: u64, bytes: usize) -> Option<Packet> {
-        let mut packet = self.posted.try_remove((id & !SHARED_RECV) as usize)?;
-        packet.slot.set_len(bytes.min(packet.slot.capacity()));
-        Some(packet)
-    }
-
-    /// Hands all free packets to the device.
-    ///
-    /// # Errors
-    /// What the device says; what it did not take stays free.
-    pub(crate) fn post(&mut self, queues: &Queues) -> io::Result<()> {
-        if self.free.is_empty() {
-            return Ok(());
-        }
-        let wrs: Vec<RecvWr> =
-            self.free.drain(..).map(|packet| put(&mut self.posted, packet)).collect();
-        let (count, result) = queues.post_recvs(&wrs);
-        for wr in &wrs[count..] {
-            self.free.extend(self.posted.try_remove((wr.id & !SHARED_RECV) as usize));
-        }
-        result
-    }
-}
-
-fn put(posted: &mut Slab<Packet>, mut packet: Packet) -> RecvWr {
-    let id = SHARED_RECV | posted.vacant_key() as u64;
-    let to = packet.room_sge(PACKET_BYTES);
-    posted.insert(packet);
-    RecvWr { id, to }
 }
 
 /// The user's pools with their registrations.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fabric_core::{EpId, Error, ErrorKind, Event, OpId};
 
 use crate::accept::Listeners;
-use crate::buffers::{OutPackets, Registry, SHARED_RECV, Stock};
+use crate::buffers::{OutPackets, Registry};
 use crate::deadlines::Deadlines;
 use crate::kernel::Sleeper;
 use crate::limits::{
@@ -21,6 +21,7 @@ use crate::packet::Reason;
 use crate::recvs::Recvs;
 use crate::region::Regions;
 use crate::status;
+use crate::stock::{SHARED_RECV, Stock};
 use crate::sys::{self, CmEvent, CmKind, Completion, Device, EventChannel, Id, Limits, Queues};
 use crate::table::{Phase, Table};
 use crate::waker::VerbsWaker;
@@ -62,8 +63,6 @@ pub(crate) struct Driver {
     pub(crate) room: usize,
     /// Packets that peers may fill, and those kept for their grants and goodbyes.
     pub(crate) reserved: usize,
-    /// Packets that broken connections may have taken along.
-    pub(crate) suspects: usize,
     /// The device would not let go of a queue pair.
     is_haunted: bool,
     pub(crate) waker: Arc<VerbsWaker>,
@@ -117,7 +116,6 @@ impl Driver {
             mtu_bytes: device.mtu_bytes(),
             room: completions - receives,
             reserved: 0,
-            suspects: 0,
             is_haunted: false,
             waker,
             sleeper: sleeper.map_err(status::open_error)?,
@@ -162,7 +160,7 @@ impl Driver {
     }
 
     fn grow(&mut self, more: usize) -> Result<(), Error> {
-        self.stock.grow_to(self.reserved + self.suspects + more, &self.queues)
+        self.stock.grow_to(self.reserved + more, &self.queues)
     }
 
     /// Posts what is queued, as far as credit and queues allow.
@@ -278,6 +276,7 @@ impl Driver {
             return;
         }
         self.last_look = now;
+        self.stock.age(now);
         match self.sleeper.sleep(Some(Duration::ZERO)) {
             Ok(false) => return,
             Ok(true) => {}
@@ -396,10 +395,7 @@ impl Driver {
 
     /// Free packets go back to the device.
     pub(crate) fn restock(&mut self) {
-        let needed = self.reserved + self.suspects;
-        if needed > self.stock.total()
-            && let Err(error) = self.stock.grow_to(needed, &self.queues)
-        {
+        if let Err(error) = self.stock.grow_to(self.reserved, &self.queues) {
             tracing::debug!(%error, "as many packets as there are have to do");
         }
         if let Err(error) = self.stock.post(&self.queues) {

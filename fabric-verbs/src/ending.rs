@@ -31,7 +31,9 @@ impl Driver {
             }
             None => {
                 endpoint.cut();
-                self.suspects += usize::from(is_healthy);
+                if is_healthy {
+                    self.stock.on_broken();
+                }
             }
         }
         self.settle_end(index);
@@ -44,7 +46,7 @@ impl Driver {
             Stage::Open => {
                 endpoint.why = Some(status::vanished(&endpoint.peer));
                 endpoint.stage = Stage::PeerEnded;
-                self.suspects += 1;
+                self.stock.on_broken();
                 self.serve(index);
                 // Nobody knows when a slot is posted, and the peer is gone without a goodbye.
                 self.conclude(index);

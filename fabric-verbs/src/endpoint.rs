@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use fabric_core::{Addr, EpId, Error, ErrorKind, Event, OpId, SendBuf};
 
-use crate::buffers::{Packet, Stock};
+use crate::buffers::Packet;
 use crate::credit::Credit;
 use crate::packet::{Kind, Reason};
 use crate::recvs::{Posted, Recvs};
+use crate::stock::Stock;
 use crate::sys::Id;
 use crate::works::Works;
 

@@ -51,6 +51,7 @@ mod region;
 mod remote;
 mod resolve;
 mod status;
+mod stock;
 #[allow(unsafe_code)]
 mod sys;
 mod table;
