@@ -9,10 +9,10 @@ use std::time::Duration;
 use fabric_core::{Addr, Error, ErrorKind};
 
 use crate::link::{self, Link};
-use crate::route;
+use crate::{route, status};
 
 /// The kernel fills in the addresses of a new link in its own time, which is short.
-const LOOKS_MAX: u32 = 500;
+const LOOKS_MAX: u32 = 300;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// The link for `addr`: the one it names, or that of the interface that it names or that leads
@@ -41,13 +41,24 @@ fn named(name: &str) -> Result<Option<Link>, Error> {
 
 fn on(interface: &str) -> Result<Link, Error> {
     if let Some(link) = link::link_on(interface)? {
-        return Ok(link);
+        return with_addresses(link);
     }
     match link::add(&format!("rxe_{interface}"), interface) {
         Ok(link) => with_addresses(link),
-        // Somebody else may have been faster.
-        Err(error) => link::link_on(interface)?.ok_or(error),
+        Err(error) if status::is_taken(&error) => with_addresses(somebody_elses(interface, error)?),
+        Err(error) => Err(error),
     }
+}
+
+/// Somebody else is making a link there: it shows when the kernel is done with it.
+fn somebody_elses(interface: &str, error: Error) -> Result<Link, Error> {
+    for _ in 0..LOOKS_MAX {
+        if let Some(link) = link::link_on(interface)? {
+            return Ok(link);
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    Err(error)
 }
 
 fn any() -> Result<Link, Error> {
@@ -59,18 +70,18 @@ fn any() -> Result<Link, Error> {
     })
 }
 
-/// Waits until the link has an address of its interface, if that has any.
+/// Waits until a link that is up has an address of its interface, if that has any; not for ever,
+/// since whoever uses it says better what it lacks.
 fn with_addresses(link: Link) -> Result<Link, Error> {
     let expected = route::addresses_of(&link.interface)?;
     let dir = Path::new("/sys/class/infiniband").join(&link.name).join("ports/1/gids");
     for _ in 0..LOOKS_MAX {
         if expected.is_empty() || known(&dir).iter().any(|ip| expected.contains(ip)) {
-            return Ok(link);
+            break;
         }
         thread::sleep(BETWEEN_LOOKS);
     }
-    let text = format!("the new link `{}` gets no address of its interface", link.name);
-    Err(Error::new(ErrorKind::TimedOut, text))
+    Ok(link)
 }
 
 /// The addresses in a link's table.

@@ -3,6 +3,7 @@
 use std::io;
 
 use fabric_core::{Error, ErrorKind};
+use rustix::io::Errno;
 
 use crate::channel::Channel;
 use crate::interface;
@@ -154,16 +155,12 @@ fn described(channel: &mut Channel, device: Device) -> io::Result<Option<Link>> 
     Ok(interface.map(|interface| Link { name, interface, active, index }))
 }
 
-/// A device may go between two questions; one that no program can use has no character device.
+/// A device may go between two questions, or be going; one that no program can use has no character
+/// device.
 fn unless_gone(answers: io::Result<Vec<Message>>) -> io::Result<Vec<Message>> {
-    use rustix::io::Errno;
+    const GONE: [Errno; 4] = [Errno::INVAL, Errno::NODEV, Errno::NOENT, Errno::OPNOTSUPP];
     match answers {
-        Err(error)
-            if matches!(
-                Errno::from_io_error(&error),
-                Some(Errno::INVAL | Errno::NODEV | Errno::NOENT)
-            ) =>
-        {
+        Err(error) if Errno::from_io_error(&error).is_some_and(|errno| GONE.contains(&errno)) => {
             Ok(Vec::new())
         }
         other => other,

@@ -38,6 +38,13 @@ pub(crate) fn error(doing: Doing<'_>, refusal: io::Error) -> Error {
     Error::new(kind, text).with_source(refusal)
 }
 
+/// Whether an interface has a link, or a name a device, already.
+pub(crate) fn is_taken(error: &Error) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref());
+    let errno = source.and_then(Errno::from_io_error);
+    matches!(errno, Some(Errno::EXIST | Errno::NFILE))
+}
+
 /// There is no soft-RoCE link of that name.
 pub(crate) fn no_such_link(name: &str) -> String {
     format!("there is no soft-RoCE link `{name}`: `rdma link` lists all")
@@ -92,6 +99,14 @@ mod tests {
         assert_eq!(kind(ADD, Errno::EXIST), ErrorKind::Host);
         assert_eq!(kind(ADD, Errno::INVAL), ErrorKind::Host);
         assert_eq!(kind(Doing::Remove("rxe0"), Errno::NODEV), ErrorKind::Misuse);
+    }
+
+    #[test]
+    fn what_is_taken_is_told_from_what_is_forbidden() {
+        assert!(is_taken(&error(ADD, Errno::EXIST.into())));
+        assert!(is_taken(&error(ADD, Errno::NFILE.into())));
+        assert!(!is_taken(&error(ADD, Errno::PERM.into())));
+        assert!(!is_taken(&Error::misuse("no source")));
     }
 
     #[test]

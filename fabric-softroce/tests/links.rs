@@ -38,37 +38,40 @@ fn is_there(name: &str) -> bool {
 
 #[test]
 fn a_link_is_found_by_its_interface_and_goes_when_removed() {
-    let Some(Ground { interface, .. }) = ground() else { return };
-    assert_eq!(link_on(&interface).unwrap(), None);
-    let made = add("rxe_test", &interface).unwrap();
-    assert_eq!((made.name.as_str(), &made.interface), ("rxe_test", &interface));
+    let Some(ground) = ground() else { return };
+    let interface = &ground.interface;
+    assert_eq!(link_on(interface).unwrap(), None);
+    let made = add("rxe_test", interface).unwrap();
+    assert_eq!((made.name.as_str(), &made.interface), ("rxe_test", interface));
     let name = |link: &Link| link.name.clone();
-    assert_eq!(link_on(&interface).unwrap().as_ref().map(name), Some("rxe_test".into()));
+    assert_eq!(link_on(interface).unwrap().as_ref().map(name), Some("rxe_test".into()));
     remove("rxe_test").unwrap();
-    assert_eq!(link_on(&interface).unwrap(), None);
+    assert_eq!(link_on(interface).unwrap(), None);
 }
 
 #[test]
 fn a_temporary_link_goes_with_its_owner_unless_kept() {
-    let Some(Ground { interface, .. }) = ground() else { return };
-    let link = TemporaryLink::on(&interface).unwrap();
+    let Some(ground) = ground() else { return };
+    let interface = &ground.interface;
+    let link = TemporaryLink::on(interface).unwrap();
     let name = link.name.clone();
     assert_eq!(name, format!("rxe_{interface}"));
     assert!(is_there(&name));
     drop(link);
     assert!(!is_there(&name));
 
-    let kept = TemporaryLink::named("rxe_kept", &interface).unwrap().keep();
+    let kept = TemporaryLink::named("rxe_kept", interface).unwrap().keep();
     assert!(is_there(&kept.name));
     remove(&kept.name).unwrap();
 }
 
 #[test]
 fn a_temporary_link_does_not_remove_one_that_took_its_name() {
-    let Some(Ground { interface, .. }) = ground() else { return };
-    let first = TemporaryLink::named("rxe_test", &interface).unwrap();
+    let Some(ground) = ground() else { return };
+    let interface = &ground.interface;
+    let first = TemporaryLink::named("rxe_test", interface).unwrap();
     remove("rxe_test").unwrap();
-    let second = TemporaryLink::named("rxe_test", &interface).unwrap();
+    let second = TemporaryLink::named("rxe_test", interface).unwrap();
     drop(first);
     assert!(is_there("rxe_test"));
     drop(second);
@@ -76,18 +79,23 @@ fn a_temporary_link_does_not_remove_one_that_took_its_name() {
 
 #[test]
 fn an_interface_takes_one_link() {
-    let Some(Ground { interface, .. }) = ground() else { return };
-    let _link = TemporaryLink::on(&interface).unwrap();
-    let error = add("rxe_second", &interface).unwrap_err();
+    let Some(ground) = ground() else { return };
+    let interface = &ground.interface;
+    let _link = TemporaryLink::on(interface).unwrap();
+    let error = add("rxe_second", interface).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Host);
     assert!(error.message().contains("already"), "{error}");
 }
 
 #[test]
 fn a_name_is_given_once() {
-    let Some(Ground { interface, .. }) = ground() else { return };
-    let Some(other) = links().unwrap().into_iter().next() else { return };
-    let error = add(&other.name, &interface).unwrap_err();
+    let Some(ground) = ground() else { return };
+    let interface = &ground.interface;
+    let Some(other) = links().unwrap().into_iter().next() else {
+        println!("skipped: there is no other link whose name could be taken");
+        return;
+    };
+    let error = add(&other.name, interface).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Host, "{error}");
     assert!(error.message().contains("already"), "{error}");
 }
@@ -105,14 +113,28 @@ fn address_of(interface: &str) -> String {
 
 #[test]
 fn an_address_gets_the_link_of_its_interface_made_once() {
-    let Some(Ground { interface, .. }) = ground() else { return };
-    let made = link_for(&softroce(&interface)).unwrap();
+    let Some(ground) = ground() else { return };
+    let interface = &ground.interface;
+    let made = link_for(&softroce(interface)).unwrap();
     assert_eq!(made.name, format!("rxe_{interface}"));
-    assert_eq!(link_for(&softroce(&interface)).unwrap().name, made.name);
-    assert_eq!(link_for(&softroce(&address_of(&interface))).unwrap().name, made.name);
+    assert_eq!(link_for(&softroce(interface)).unwrap().name, made.name);
+    assert_eq!(link_for(&softroce(&address_of(interface))).unwrap().name, made.name);
     assert_eq!(link_for(&softroce(&made.name)).unwrap(), made);
     assert!(is_there(&link_for(&softroce("*")).unwrap().name));
     remove(&made.name).unwrap();
+}
+
+#[test]
+fn all_who_need_a_link_at_once_get_the_same() {
+    let Some(ground) = ground() else { return };
+    let interface = &ground.interface;
+    let addr = softroce(interface);
+    let names: Vec<String> = std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..6).map(|_| scope.spawn(|| link_for(&addr))).collect();
+        asking.into_iter().map(|one| one.join().unwrap().unwrap().name).collect()
+    });
+    remove(&names[0]).unwrap();
+    assert!(names.iter().all(|name| *name == names[0]), "{names:?}");
 }
 
 #[test]
@@ -136,14 +158,15 @@ fn what_can_have_no_link_is_told_apart() {
 
 #[test]
 fn without_the_capability_links_are_listed_but_not_made() {
-    let Some(Ground { interface, .. }) = ground() else { return };
-    let _link = TemporaryLink::named("rxe_test", &interface).unwrap();
+    let Some(ground) = ground() else { return };
+    let interface = &ground.interface;
+    let _link = TemporaryLink::named("rxe_test", interface).unwrap();
     // Of this thread alone.
     let mut sets = capabilities(None).unwrap();
     sets.effective.remove(CapabilitySet::NET_ADMIN);
     set_capabilities(None, sets).unwrap();
     assert!(is_there("rxe_test"));
-    for refused in [remove("rxe_test"), add("rxe_other", &interface).map(drop)] {
+    for refused in [remove("rxe_test"), add("rxe_other", interface).map(drop)] {
         let error = refused.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Host);
         assert!(error.message().contains("CAP_NET_ADMIN"), "{error}");
