@@ -269,3 +269,80 @@ fn messages_reach_a_peer_whose_process_does_not_poll() {
             .is_some()
     });
 }
+
+/// Names the listener that a peer in a process of its own sends to.
+const PEER_OF: &str = "FABRIC_TEST_PEER_OF";
+
+/// Not a test: what `peers_that_are_killed_in_traffic_cost_nobody_else_anything` starts and kills.
+#[test]
+fn a_peer_in_a_process_of_its_own() {
+    let Ok(addr) = std::env::var(PEER_OF) else { return };
+    let mut node = Node::new();
+    let ep = node.domain.connect(&addr.parse().unwrap()).unwrap();
+    loop {
+        node.turn();
+        assert!(
+            node.take(|e| matches!(e, Event::Closed { .. }).then_some(())).is_none(),
+            "it closed"
+        );
+        node.events.retain(|event| !matches!(event, Event::Sent { .. }));
+        while node.pool.free() > 128 {
+            let message = bytes::Bytes::from(vec![7; 4096]);
+            if node.domain.post_send(ep, message.into()).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+fn start_peer(of: &Addr) -> std::process::Child {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_peer_in_a_process_of_its_own"]);
+    command.env(PEER_OF, of.to_string()).stdout(std::process::Stdio::null());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn peers_that_are_killed_in_traffic_cost_nobody_else_anything() {
+    let Some(device) = device() else { return };
+    let (mut server, mut client, _, at_client) = pair(&device);
+    let listener = server.domain.listen(&Addr::new("verbs", &device, Some(0))).unwrap();
+    server.offer(32);
+    for round in 0..20 {
+        let mut peer = start_peer(&listener.addr);
+        let (mut heard, mut killed) = (0, false);
+        until("the killed peer is reported as gone", || {
+            server.turn();
+            while let Some(len) = server.take(|event| match event {
+                Event::Received { slot, .. } => Some(slot.len()),
+                _ => None,
+            }) {
+                assert_eq!(len, 4096, "round {round}");
+                heard += 1;
+                server.offer(1);
+            }
+            if heard > 20 && !killed {
+                peer.kill().unwrap();
+                killed = true;
+            }
+            let end = server.take(|event| match event {
+                Event::Closed { why, .. } => Some(why.kind()),
+                _ => None,
+            });
+            assert!(end.is_none_or(|kind| kind == ErrorKind::Reset), "round {round}: {end:?}");
+            end.is_some()
+        });
+        peer.wait().unwrap();
+    }
+    client.domain.post_send(at_client, client.slot(b"still here").into()).unwrap();
+    until("the other connection still works", || {
+        client.turn();
+        server.turn();
+        let is_it =
+            |e: &Event| matches!(e, Event::Received { slot, .. } if slot.filled() == b"still here");
+        server.take(|event| is_it(event).then_some(())).is_some()
+    });
+    let posted = 256 - server.pool.free();
+    drop(server.domain);
+    assert_eq!((posted, server.pool.free()), (31, 256), "receives came back, each once");
+}
