@@ -49,7 +49,7 @@ rules! {
         push.connect(&nobody).unwrap();
         let mut waited = Duration::ZERO;
         for _ in 0..4 {
-            let mut next = || monitor.next_timeout(LONG).unwrap();
+            let next = || monitor.next_timeout(LONG).unwrap();
             let (begun, failed, retried) = (next(), next(), next());
             assert_eq!(begun, ConnectDelayed { addr: nobody.parse().unwrap() });
             // The waits that were told have passed.

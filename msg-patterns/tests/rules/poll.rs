@@ -6,6 +6,7 @@ use fabric_core::{Armed, Domain, EpId, Event, Pool};
 use msg_patterns::{ErrorKind, Linger, Pub, Pull, Push, Sub};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::sockets::Plug;
 use crate::support::{LONG, NEVER, Net, wait_until};
 
 /// Two domains with a connection from the first to the second.
@@ -20,7 +21,9 @@ impl Pair {
     fn new(net: &Net) -> Self {
         let (mut from, mut to) = (net.domain(), net.domain());
         let pool = Pool::new(64, 16).unwrap();
-        (0..8).for_each(|_| drop(to.post_recv(pool.take().unwrap()).unwrap()));
+        for _ in 0..8 {
+            to.post_recv(pool.take().unwrap()).unwrap();
+        }
         let listener = to.listen(&net.any().parse().unwrap()).unwrap();
         let ep = from.connect(&listener.addr).unwrap();
         let (mut events, mut accepted) = (Vec::new(), Vec::new());
@@ -133,7 +136,8 @@ rules! {
         push.connect(&pull.bind(net.any()).unwrap().to_string()).unwrap();
         // Before that it has only its own queue to fill.
         wait_until("up", || push.peers().iter().all(|peer| peer.up));
-        wait_until("full", || push.try_send("x").is_err());
+        push.wait_up(1);
+        while push.try_send("x").is_ok() {}
         for _ in 0..5 {
             assert_eq!(push.try_send("x").unwrap_err().kind(), ErrorKind::WouldBlock);
             let refused = push.send_timeout("x", NEVER / 20).unwrap_err();

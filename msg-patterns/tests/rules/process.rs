@@ -162,8 +162,8 @@ fn life_31_eintr_is_transparent() {
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                kill_process(thread, Signal::USR1).unwrap();
+            // Until it has ended.
+            while !over.load(Ordering::Relaxed) && kill_process(thread, Signal::USR1).is_ok() {
                 signals.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(1));
             }
