@@ -239,7 +239,8 @@ impl Driver {
     /// Inline space is asked for and stepped down: devices differ, and few say how much they have.
     fn make_qp(&mut self, link: &mut Id) -> Result<(usize, u32), Error> {
         let mut plan = QpPlan {
-            send_depth: SEND_QUEUE.min(self.limits.qp_wr_max),
+            // One more for the mark at the end.
+            send_depth: (SEND_QUEUE + 1).min(self.limits.qp_wr_max),
             recv_depth: 0,
             sges: (SEGMENTS_MAX + 1).min(self.limits.sge_max),
             inline_bytes: self.options.inline_bytes,

@@ -114,7 +114,8 @@ impl Driver {
             limits,
             devices,
             mtu_bytes: device.mtu_bytes(),
-            room: completions - receives,
+            // The rest is for marks at the ends of connections.
+            room: completions - receives - completions / 16,
             reserved: 0,
             is_haunted: false,
             waker,
@@ -428,6 +429,11 @@ impl Drop for Driver {
     /// that the device may use goes; if the device refuses, the memory stays.
     fn drop(&mut self) {
         self.flush();
+        for index in self.table.indices() {
+            if let Some(endpoint) = self.table.endpoint(index) {
+                endpoint.mark();
+            }
+        }
         for _ in 0..DROP_NAPS {
             self.drain_completions(usize::MAX);
             if self.is_quiet() {

@@ -3,7 +3,7 @@
 use fabric_core::{Error, ErrorKind, Event};
 
 use crate::driver::Driver;
-use crate::endpoint::{Stage, flushed};
+use crate::endpoint::{Hold, Stage, flushed};
 use crate::packet::Reason;
 use crate::status;
 use crate::table::Phase;
@@ -128,8 +128,8 @@ impl Driver {
     fn recall_all(&mut self, index: usize) {
         let Some(endpoint) = self.table.endpoint(index) else { return };
         for flight in std::mem::take(&mut endpoint.flights) {
-            self.room += 1;
-            if let crate::endpoint::Hold::Message { op, buf, .. } = flight.hold {
+            self.room += usize::from(!matches!(flight.hold, Hold::Marker));
+            if let Hold::Message { op, buf, .. } = flight.hold {
                 let why = Error::new(ErrorKind::Flushed, "the endpoint closed first");
                 endpoint.sent(op, buf, Err(why), &mut self.events);
             }

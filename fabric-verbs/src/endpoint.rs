@@ -68,6 +68,8 @@ pub(crate) enum Hold {
     Value { op: OpId, packet: Packet },
     /// The value behind a write.
     Immediate { op: OpId, _packet: Option<Packet> },
+    /// Nothing: its completion is that of all before it.
+    Marker,
     /// The goodbye.
     Bye { _packet: Option<Packet> },
 }
@@ -158,6 +160,7 @@ impl Endpoint {
     pub(crate) fn cut(&mut self) {
         if !std::mem::replace(&mut self.is_cut, true) {
             self.link.disconnect();
+            self.mark();
         }
     }
 

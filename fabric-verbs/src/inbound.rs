@@ -29,7 +29,7 @@ impl Driver {
         let verdict = status::verdict(completion, &endpoint.peer);
         while endpoint.flights.front().is_some_and(|flight| flight.seq <= completion.id) {
             let Some(flight) = endpoint.flights.pop_front() else { break };
-            self.room += 1;
+            self.room += usize::from(!matches!(flight.hold, Hold::Marker));
             let result = match &verdict {
                 Verdict::Bad(error) if flight.seq == completion.id => Err(copy_of(error)),
                 Verdict::Flushed if flight.seq == completion.id => {
@@ -247,7 +247,7 @@ fn settle(
     events: &mut std::collections::VecDeque<Event>,
 ) {
     match hold {
-        Hold::Nothing | Hold::Packet { .. } | Hold::Bye { .. } => {}
+        Hold::Nothing | Hold::Packet { .. } | Hold::Marker | Hold::Bye { .. } => {}
         Hold::Message { op, buf, .. } => endpoint.sent(op, buf, result, events),
         Hold::Piece { op, len, packet } => {
             match endpoint.works.on_piece(op, len, packet.as_ref(), result) {

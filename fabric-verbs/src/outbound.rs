@@ -226,6 +226,25 @@ impl Endpoint {
         Ok(Some(Draft { op: ask.wr, sges: ask.sges, hold, inline: None, must_signal: true }))
     }
 
+    /// Has the device tell when it is done with everything so far. Requests that went well and had
+    /// no completion of their own would otherwise never be heard of. A write of no bytes reaches
+    /// nobody, and comes back from a queue pair that failed, too.
+    pub(crate) fn mark(&mut self) {
+        if self.unsignalled == 0 || self.flights.is_empty() {
+            return;
+        }
+        let (id, op) = (self.next_seq, Op::Write { addr: 0, key: 0 });
+        let wr = Wr { id, op, sges: SmallVec::new(), signal: true, inline: false };
+        match self.link.post(std::slice::from_ref(&wr)).1 {
+            Ok(()) => {
+                (self.next_seq, self.unsignalled) = (id + 1, 0);
+                self.flights.push_back(Flight { seq: id, hold: Hold::Marker });
+            }
+            // The queue pair is destroyed in time, which tells the same.
+            Err(error) => tracing::debug!(%error, "the end is not marked"),
+        }
+    }
+
     fn post(&mut self, drafts: Vec<Draft>, shared: &mut Shared<'_>) -> io::Result<()> {
         let count = drafts.len();
         let (mut wrs, mut inline) = (Vec::with_capacity(count), Vec::new());

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use fabric_core::{Addr, Domain, EpId, ErrorKind, Event, Fabric, GroupId, Pool, SendBuf, Slot};
-use fabric_verbs::{VerbsDomain, VerbsFabric};
+use fabric_verbs::{VerbsDomain, VerbsFabric, VerbsOptions};
 
 /// Set to 1 where a device must be there.
 const REQUIRE: &str = "FABRIC_REQUIRE_VERBS";
@@ -37,7 +37,9 @@ struct Node {
 
 impl Node {
     fn new() -> Self {
-        let mut domain = VerbsFabric::default().open().unwrap();
+        // No end may have to wait for this.
+        let options = VerbsOptions { linger_timeout: 10 * WATCHDOG, ..Default::default() };
+        let mut domain = VerbsFabric::new(options).open().unwrap();
         let pool = Pool::new(4096, 256).unwrap();
         domain.register(&pool).unwrap();
         Self { domain, pool, events: Vec::new() }
