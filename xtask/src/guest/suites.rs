@@ -24,6 +24,7 @@ pub(super) struct Suite {
 pub(super) const SUITES: &[Suite] = &[
     Suite { package: "fabric-softroce", features: "", test: "links", only: "" },
     Suite { package: "fabric-verbs", features: "", test: "conformance", only: "" },
+    Suite { package: "fabric-verbs", features: "", test: "device", only: "" },
     Suite { package: "fabric-softroce", features: "verbs", test: "conformance", only: "" },
     Suite { package: "msg-patterns", features: "verbs", test: "rules", only: "verbs::" },
 ];
