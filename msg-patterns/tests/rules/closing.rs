@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use msg_patterns::{Context, Error, ErrorKind, Linger, Pub, Pull, Push, Rep, Req, Sub};
+use msg_proto::types::SocketType;
+use msg_proto::wire::Frame;
 
-use crate::sockets::{KINDS, open};
-use crate::support::{LONG, NEVER, wait_until};
+use crate::sockets::{KINDS, Plug, open};
+use crate::support::{LONG, NEVER, Raw, wait_until};
 
 const SOON: Duration = Duration::from_millis(50);
 
@@ -138,6 +140,40 @@ rules! {
         publishers[1].send("from the other").unwrap();
         assert_eq!(sub.recv_timeout(LONG).unwrap().first(), "from the other");
         wait_until("it left", || sub.peers().len() == 1);
+    }
+
+    // rules: LIFE-05
+    fn what_a_peer_says_while_it_is_being_left_is_not_heard(net) {
+        let is_bye = |frame: &Frame<'_>| matches!(frame, Frame::Bye);
+        let (mut raw, addr) = Raw::listen(net);
+        let sub = Sub::new(net.context()).unwrap();
+        sub.subscribe("").unwrap();
+        sub.connect(&addr).unwrap();
+        raw.accept(SocketType::Pub);
+        sub.wait_up(1);
+        sub.disconnect(&addr).unwrap();
+        raw.expect("goodbye", is_bye);
+        raw.send(&[Frame::Part { more: false, body: b"too late" }]);
+        wait_until("it arrived", || sub.counters().received == 1);
+        assert_eq!(kind_of(sub.try_recv()), ErrorKind::WouldBlock);
+        drop(raw);
+
+        let (mut raw, addr) = Raw::listen(net);
+        let publisher = Pub::new(net.context()).unwrap();
+        publisher.connect(&addr).unwrap();
+        raw.accept(SocketType::Sub);
+        publisher.wait_up(1);
+        publisher.disconnect(&addr).unwrap();
+        raw.expect("goodbye", is_bye);
+        raw.send(&[
+            Frame::Subscribe { history: false, topic: b"" },
+            Frame::Part { more: false, body: b"marker" },
+        ]);
+        wait_until("it arrived", || publisher.counters().received == 1);
+        assert_eq!(publisher.topics(), 0);
+        drop(raw);
+        wait_until("it left", || publisher.peers().is_empty());
+        publisher.send("nobody").unwrap();
     }
 
     // rules: LIFE-05

@@ -205,6 +205,7 @@ rules! {
         wait_until("three half-open peers", || sub.peers().len() == 3);
         let mut fourth = Raw::connect(net, &addr);
         fourth.expect_closed();
+        assert!(fourth.received().is_empty(), "it was given a place, and then ran out of time");
         assert!(sub.peers().len() <= 3);
         // Half-open connections end by themselves and make room for honest peers.
         silent.iter_mut().for_each(|raw| drop(raw.expect_closed()));

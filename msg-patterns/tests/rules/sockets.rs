@@ -137,5 +137,6 @@ pub(crate) fn events_until(
             return events;
         }
     }
-    panic!("gave up waiting for {what}; there were {events:?}");
+    let last = &events[events.len().saturating_sub(10)..];
+    panic!("gave up waiting for {what}; the last of {} events were {last:?}", events.len());
 }
