@@ -11,6 +11,7 @@
 
 mod addr;
 mod caps;
+mod deadlines;
 mod domain;
 mod error;
 mod event;
@@ -22,6 +23,7 @@ pub mod wrap;
 
 pub use addr::{Addr, AddrError};
 pub use caps::{Caps, RmaCaps};
+pub use deadlines::Deadlines;
 pub use domain::{Armed, Atomics, Device, Domain, DynFabric, Fabric, Listener, Multicast, Rma};
 pub use error::{Blame, Error, ErrorKind, Rejected};
 pub use event::{EpId, Event, GroupId, ListenerId, OpId, Returned};

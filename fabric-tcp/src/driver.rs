@@ -4,12 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fabric_core::{EpId, Error, ErrorKind, Event, OpId};
+use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Token};
 
 use crate::accept::Accepting;
-use crate::deadlines::Deadlines;
 use crate::endpoint::{End, Farewell, Shared};
 use crate::events::Events;
 use crate::greeting::Origin;

@@ -19,7 +19,6 @@
 #![forbid(unsafe_code)]
 
 mod accept;
-mod deadlines;
 mod dial;
 mod domain;
 mod driver;

@@ -5,11 +5,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fabric_core::{EpId, Error, ErrorKind, Event, OpId};
+use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId};
 
 use crate::accept::Listeners;
 use crate::buffers::{OutPackets, Registry};
-use crate::deadlines::Deadlines;
 use crate::kernel::Sleeper;
 use crate::limits::{
     COMPLETIONS, CONTROL_PACKETS, EVENTS_MAX, PACKET_BYTES, STOCK_MAX, WINDOW_MAX, WINDOW_MIN,

@@ -31,7 +31,6 @@
 mod accept;
 mod buffers;
 mod credit;
-mod deadlines;
 mod dial;
 mod domain;
 mod driver;

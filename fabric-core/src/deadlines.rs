@@ -3,33 +3,38 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use fabric_core::EpId;
+use crate::EpId;
 
+/// Deadlines of endpoints, for providers to keep their time limits.
 #[derive(Debug)]
-pub(crate) struct Deadlines {
+pub struct Deadlines {
     span: Duration,
     queue: VecDeque<(Instant, EpId)>,
 }
 
 impl Deadlines {
-    pub(crate) fn new(span: Duration) -> Self {
+    /// Deadlines that each fall due `span` after they begin.
+    pub fn new(span: Duration) -> Self {
         Self { span, queue: VecDeque::new() }
     }
 
-    pub(crate) fn span(&self) -> Duration {
+    /// How long each of them is.
+    pub fn span(&self) -> Duration {
         self.span
     }
 
-    pub(crate) fn push(&mut self, ep: EpId, now: Instant) {
+    /// Begins one at `now`, which is no earlier than that of the last one.
+    pub fn push(&mut self, ep: EpId, now: Instant) {
         self.queue.push_back((now + self.span, ep));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether none is left.
+    pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// The earliest deadline of those that still matter. Forgets others on the way.
-    pub(crate) fn next(&mut self, matters: impl Fn(EpId) -> bool) -> Option<Instant> {
+    pub fn next(&mut self, matters: impl Fn(EpId) -> bool) -> Option<Instant> {
         while let Some((due, ep)) = self.queue.front() {
             if matters(*ep) {
                 return Some(*due);
@@ -40,13 +45,13 @@ impl Deadlines {
     }
 
     /// Takes the oldest, if it is due.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<EpId> {
+    pub fn pop_due(&mut self, now: Instant) -> Option<EpId> {
         let (due, _) = self.queue.front()?;
         if *due <= now { self.pop() } else { None }
     }
 
     /// Takes the oldest, due or not.
-    pub(crate) fn pop(&mut self) -> Option<EpId> {
+    pub fn pop(&mut self) -> Option<EpId> {
         self.queue.pop_front().map(|(_, ep)| ep)
     }
 }
