@@ -31,6 +31,8 @@ pub(crate) use softroce::{TestArguments, test};
 
 use crate::process::target_dir;
 
+const TIMEOUT_S: u64 = 1800;
+
 /// What `timeout` says when time is over.
 const OUT_OF_TIME: u8 = 124;
 /// What it says when it could not do its work.
@@ -42,9 +44,9 @@ pub(crate) struct Options {
     /// The series of the kernel: 6.1 or 6.12, or what else apt's sources have
     #[arg(long, default_value = "6.1", value_name = "SERIES")]
     pub(crate) kernel: String,
-    /// How long the guest may take, in seconds
-    #[arg(long = "timeout", default_value_t = 1800, value_name = "SECONDS")]
-    pub(crate) timeout_s: u64,
+    /// How long the guest may take, in seconds [default: 1800; for tests 5400]
+    #[arg(long = "timeout", value_name = "SECONDS")]
+    pub(crate) timeout_s: Option<u64>,
     /// The guest's memory, in MiB
     #[arg(long = "memory", default_value_t = 2048, value_name = "MIB")]
     pub(crate) memory_mib: u32,
@@ -94,7 +96,8 @@ fn run(root: &Path, options: &Options, command: &[String]) -> Result<u8, Failure
         share: &made(share_dir(root))?,
         memory_mib: options.memory_mib,
     })?;
-    let verdict = boot::watch(&mut machine, Duration::from_secs(options.timeout_s));
+    let verdict =
+        boot::watch(&mut machine, Duration::from_secs(options.timeout_s.unwrap_or(TIMEOUT_S)));
     machine.stop();
     verdict
 }

@@ -15,6 +15,9 @@ const REQUIRED: &[&str] = &["verbs", "verbs-boxed", "verbs-trace", "softroce"];
 /// The guest's free Ethernet interface.
 const INTERFACE: &str = "roce1";
 
+/// Emulated and on a busy host, each test takes a second or two.
+const TIMEOUT_S: u64 = 5400;
+
 const LEDGER: &str = "ledger.jsonl";
 
 /// `cargo xtask test-softroce [OPTIONS]`
@@ -37,7 +40,7 @@ pub(crate) fn test(root: &Path, arguments: &TestArguments) -> Outcome {
     let ledger = share.join(LEDGER);
     emptied(&share, &ledger)?;
     let command = ["sh", "-c", &script(&programs)].map(str::to_owned);
-    let options = with_variables(&arguments.options);
+    let options = completed(&arguments.options);
     let code = run(root, &options, &command).map_err(|failure| failure.to_string())?;
     let tests: usize = programs.iter().map(|program| program.tests.len()).sum();
     let judged = judge(root, &ledger, arguments);
@@ -56,7 +59,7 @@ fn judge(root: &Path, ledger: &Path, arguments: &TestArguments) -> Outcome {
     conformance::judge(root, ledger, required, arguments.cases)
 }
 
-fn with_variables(options: &Options) -> Options {
+fn completed(options: &Options) -> Options {
     let mut options = options.clone();
     let ours = [
         format!("{LEDGER_VARIABLE}=/share/{LEDGER}"),
@@ -65,6 +68,7 @@ fn with_variables(options: &Options) -> Options {
         "FABRIC_REQUIRE_VERBS=1".to_owned(),
     ];
     options.variables.extend(ours);
+    options.timeout_s.get_or_insert(TIMEOUT_S);
     options
 }
 
