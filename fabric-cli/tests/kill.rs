@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use common::{Fabric, fabric, wait_until};
 use msg_patterns::{Context, ErrorKind, Linger, OnFull, Pub, Push, Req, Sub};
 
 const KILLS: usize = 20;
-const ANY: &str = "tcp://127.0.0.1:0";
 /// Far longer than anything here takes; it ends what hangs.
 const LONG: Duration = Duration::from_secs(60);
 /// Between two messages where the traffic need not fill the queues.
@@ -68,10 +67,19 @@ fn numbers(out: &[u8]) -> Vec<u64> {
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
+/// A free port at a host that nothing else uses: a process that comes back finds it free, since the
+/// kernel picks ports of outgoing connections at 127.0.0.1 only.
+fn any() -> String {
+    static HOSTS: AtomicU16 = AtomicU16::new(1);
+    let [high, low] = HOSTS.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    let [.., a, b] = std::process::id().to_be_bytes();
+    format!("tcp://127.{}.{}.{}:0", a % 250 + 2, b, low.wrapping_add(high))
+}
+
 #[test]
 fn killed_subscribers_disturb_neither_publisher_nor_others() {
     let publisher = Pub::builder().on_full(OnFull::Block).build(&Context::new()).unwrap();
-    let addr = publisher.bind(ANY).unwrap().to_string();
+    let addr = publisher.bind(&any()).unwrap().to_string();
     let mut survivor = fabric(["sub", &addr]);
     publisher.wait_matching("0", 1, LONG).unwrap();
     let sender = publisher.clone();
@@ -96,7 +104,7 @@ fn killed_subscribers_disturb_neither_publisher_nor_others() {
 fn no_acknowledged_message_is_lost_with_a_killed_worker() {
     let builder = Push::builder().acknowledge(true).linger(Linger::For(LONG));
     let pusher = builder.build(&Context::new()).unwrap();
-    let addr = pusher.bind(ANY).unwrap().to_string();
+    let addr = pusher.bind(&any()).unwrap().to_string();
     let (sender, closer) = (pusher.clone(), pusher.clone());
     let send = move |n: u64| sender.send_timeout(n.to_string(), LONG).unwrap();
     // Without a pause, so that a killed worker always leaves something behind. Closing waits until
@@ -132,7 +140,7 @@ fn another_replier_answers_what_a_killed_one_was_asked() {
         .build(&Context::new())
         .unwrap();
     let start = |addr: &str| fabric(["rep", addr, "--", "sh", "-c", "read n; sleep 0.01; echo $n"]);
-    let mut repliers: VecDeque<Fabric> = [start(ANY), start(ANY)].into();
+    let mut repliers: VecDeque<Fabric> = [start(&any()), start(&any())].into();
     let mut addrs: VecDeque<String> = repliers.iter_mut().map(Fabric::addr).collect();
     addrs.iter().for_each(|addr| req.connect(addr).unwrap());
     let askers: Vec<Traffic> = (0..2).map(|_| ask(req.clone())).collect();
@@ -162,7 +170,7 @@ fn without_retry_a_killed_replier_is_an_error_in_time() {
         .reconnect_interval(Some(Duration::from_millis(20)))
         .build(&Context::new())
         .unwrap();
-    let mut replier = fabric(["rep", ANY, "--", "sleep", "3"]);
+    let mut replier = fabric(["rep", &any(), "--", "sleep", "3"]);
     let addr = replier.addr();
     req.connect(&addr).unwrap();
     for _ in 0..KILLS {
@@ -189,11 +197,11 @@ fn all_subscriptions_are_active_again_after_each_kill_of_the_publisher() {
         .unwrap();
     let topics: Vec<String> = (0..TOPICS).map(|n| format!("topic.{n:04}.")).collect();
     topics.iter().for_each(|topic| sub.subscribe(topic).unwrap());
-    let mut addr = ANY.to_owned();
-    for _ in 0..KILLS {
+    let mut addr = any();
+    for kill in 0..KILLS {
         let before = sub.counters().received;
         let mut publisher = publish(&addr, &topics);
-        if addr == ANY {
+        if kill == 0 {
             addr = publisher.addr();
             sub.connect(&addr).unwrap();
         }
