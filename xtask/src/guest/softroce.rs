@@ -79,9 +79,10 @@ fn script(programs: &[Program]) -> String {
         let (dir, path) = (program.dir.to_string_lossy(), program.path.to_string_lossy());
         let tests: Vec<_> = program.tests.iter().map(|test| quoted(test)).collect();
         script += &format!(
-            "cd {} && {} --test-threads=1 --exact {} || failed=1\n",
+            "cd {} && {} --test-threads={} --exact {} || failed=1\n",
             quoted(&dir),
             quoted(&path),
+            program.threads,
             tests.join(" ")
         );
     }
@@ -106,7 +107,8 @@ mod tests {
     use super::*;
 
     fn program(path: &str) -> Program {
-        Program { path: path.into(), dir: PathBuf::from("/"), tests: vec!["a::b".to_owned()] }
+        let tests = vec!["a::b".to_owned()];
+        Program { path: path.into(), dir: PathBuf::from("/"), tests, threads: 1 }
     }
 
     #[test]

@@ -18,16 +18,22 @@ pub(super) struct Suite {
     test: &'static str,
     /// What the names of its tests over RDMA contain.
     only: &'static str,
+    /// How many of its tests run at once: one if they keep the guest busy, several if they wait.
+    threads: u32,
 }
 
 /// All of them. Those that a workspace lacks are missed when their results are judged.
 pub(super) const SUITES: &[Suite] = &[
-    Suite { package: "fabric-softroce", features: "", test: "links", only: "" },
-    Suite { package: "fabric-verbs", features: "", test: "conformance", only: "" },
-    Suite { package: "fabric-verbs", features: "", test: "device", only: "" },
-    Suite { package: "fabric-softroce", features: "verbs", test: "conformance", only: "" },
-    Suite { package: "msg-patterns", features: "verbs", test: "rules", only: "verbs::" },
+    suite("fabric-softroce", "", "links"),
+    suite("fabric-verbs", "", "conformance"),
+    suite("fabric-verbs", "", "device"),
+    suite("fabric-softroce", "verbs", "conformance"),
+    Suite { only: "verbs::", threads: 8, ..suite("msg-patterns", "verbs", "rules") },
 ];
+
+const fn suite(package: &'static str, features: &'static str, test: &'static str) -> Suite {
+    Suite { package, features, test, only: "", threads: 1 }
+}
 
 /// A built suite, and which of its tests to run.
 #[derive(Debug)]
@@ -38,6 +44,8 @@ pub(super) struct Program {
     pub(super) dir: PathBuf,
     /// Its tests.
     pub(super) tests: Vec<String>,
+    /// How many at once.
+    pub(super) threads: u32,
 }
 
 /// Builds the suites that this workspace has and picks the tests whose names contain `filter`.
@@ -54,7 +62,8 @@ pub(super) fn build(root: &Path, filter: &str) -> Result<Vec<Program>, String> {
     for suite in present {
         let path = suite.build(root)?;
         let tests = suite.tests(&path, filter)?;
-        programs.push(Program { path, dir: root.join(suite.package), tests });
+        let dir = root.join(suite.package);
+        programs.push(Program { path, dir, tests, threads: suite.threads });
     }
     programs.retain(|program| !program.tests.is_empty());
     if programs.is_empty() { Err(format!("no test is named `{filter}`")) } else { Ok(programs) }
@@ -124,7 +133,7 @@ mod tests {
         assert!(SUITES[0].is_in(&metadata));
         let lacking = [("no-such-crate", "", "links"), ("fabric-softroce", "nosuch", "links")];
         for (package, features, test) in lacking {
-            assert!(!Suite { package, features, test, only: "" }.is_in(&metadata));
+            assert!(!suite(package, features, test).is_in(&metadata));
         }
     }
 }
