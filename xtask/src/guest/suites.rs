@@ -28,7 +28,7 @@ pub(super) const SUITES: &[Suite] = &[
     suite("fabric-verbs", "", "conformance"),
     suite("fabric-verbs", "", "device"),
     suite("fabric-softroce", "verbs", "conformance"),
-    Suite { only: "verbs::", threads: 8, ..suite("msg-patterns", "verbs", "rules") },
+    Suite { only: "verbs::", threads: 4, ..suite("msg-patterns", "verbs", "rules") },
 ];
 
 const fn suite(package: &'static str, features: &'static str, test: &'static str) -> Suite {
