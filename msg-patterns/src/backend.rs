@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind};
 pub(crate) struct Backends(Vec<Arc<dyn DynFabric>>);
 
 /// Schemes that a feature of this crate would serve.
-const KNOWN: &[(&str, &str)] = &[("tcp", "tcp"), ("verbs", "verbs")];
+const KNOWN: &[(&str, &str)] = &[("tcp", "tcp"), ("verbs", "verbs"), ("softroce", "softroce")];
 
 impl Backends {
     pub(crate) fn compiled_in() -> Self {
@@ -21,6 +21,8 @@ impl Backends {
         backends.0.push(Arc::new(fabric_tcp::TcpFabric::default()));
         #[cfg(feature = "verbs")]
         backends.0.push(Arc::new(fabric_verbs::VerbsFabric::default()));
+        #[cfg(feature = "softroce")]
+        backends.0.push(Arc::new(fabric_softroce::SoftRoceFabric::default()));
         backends
     }
 
@@ -50,5 +52,39 @@ impl Backends {
 impl std::fmt::Debug for Backends {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(|fabric| fabric.schemes())).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(backends: &Backends, addr: &str) -> String {
+        let error = backends.find(&addr.parse().unwrap()).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        error.to_string()
+    }
+
+    #[test]
+    fn a_scheme_that_was_left_out_names_its_feature() {
+        for (scheme, feature) in KNOWN {
+            let text = refusal(&Backends::default(), &format!("{scheme}://h:1"));
+            assert!(text.contains(&format!("feature \"{feature}\"")), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_feature_serves_its_scheme_and_no_other() {
+        let compiled_in = [
+            ("tcp", cfg!(feature = "tcp")),
+            ("verbs", cfg!(feature = "verbs")),
+            ("softroce", cfg!(feature = "softroce")),
+        ];
+        let backends = Backends::compiled_in();
+        for (scheme, is_in) in compiled_in {
+            let addr = format!("{scheme}://h:1").parse().unwrap();
+            assert_eq!(backends.find(&addr).is_ok(), is_in, "{scheme}");
+        }
+        assert!(refusal(&backends, "other://h:1").contains("no fabric serves other://"));
     }
 }
