@@ -5,23 +5,9 @@ mod common;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use common::{Done, fabric, fabric_with, run};
+use common::{fabric, fabric_with, run};
 
 const ANY: &str = "tcp://127.0.0.1:0";
-
-/// The one line of a failed run.
-#[track_caller]
-fn line(done: &Done) -> &str {
-    let mut lines = done.err.lines().filter(|line| !is_routine(line));
-    let found = lines.next().unwrap_or_default();
-    assert!(found.starts_with("fabric: ") && lines.next().is_none(), "{}", done.err);
-    found
-}
-
-/// Addresses and summaries are no errors.
-fn is_routine(line: &str) -> bool {
-    line.starts_with("fabric: listening on ") || line.contains(" messages, ")
-}
 
 #[test]
 fn each_bad_address_says_what_to_write_instead() {
@@ -38,7 +24,7 @@ fn each_bad_address_says_what_to_write_instead() {
         for command in ["pub", "sub", "push", "pull", "req", "rep"] {
             let done = run(&format!("{command} {addr} -t 30s"));
             assert_eq!(done.code, Some(1), "{command} {addr}: {}", done.err);
-            assert!(line(&done).contains(says), "{command} {addr}: {}", done.err);
+            assert!(done.error_line().contains(says), "{command} {addr}: {}", done.err);
         }
     }
 }
@@ -48,7 +34,7 @@ fn an_address_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let done = run(&format!("pull tcp://{} -t 30s", taken.local_addr().unwrap()));
     assert_eq!(done.code, Some(1));
-    assert!(line(&done).contains("already"), "{}", done.err);
+    assert!(done.error_line().contains("already"), "{}", done.err);
 }
 
 #[test]
@@ -65,7 +51,10 @@ fn files_that_cannot_be_used_are_named() {
     for args in cases {
         let done = run(&args);
         assert_eq!(done.code, Some(1), "{args}: {}", done.err);
-        assert!(line(&done).contains("/dev/null") || line(&done).contains("/no/such"), "{args}");
+        assert!(
+            done.error_line().contains("/dev/null") || done.error_line().contains("/no/such"),
+            "{args}"
+        );
     }
 }
 
@@ -76,7 +65,7 @@ fn a_message_over_the_own_limit_is_refused_before_it_is_sent() {
     let by_line = fabric_with(["push", "--bind", ANY, "--max-size", "4"], b"12345\n").end();
     for done in [by_file, by_line] {
         assert_eq!(done.code, Some(1), "{}", done.err);
-        assert!(line(&done).contains("raise --max-size"), "{}", done.err);
+        assert!(done.error_line().contains("raise --max-size"), "{}", done.err);
     }
 }
 
@@ -86,7 +75,7 @@ fn a_message_over_the_limit_of_the_peer_is_refused() {
     let addr = pull.addr();
     let done = run(&format!("push {addr} -w 1 --repeat 1 --size 101"));
     assert_eq!(done.code, Some(1), "{}", done.err);
-    assert!(line(&done).contains("more than the peer takes"), "{}", done.err);
+    assert!(done.error_line().contains("more than the peer takes"), "{}", done.err);
 }
 
 #[test]
@@ -125,7 +114,7 @@ fn a_time_limit_has_a_code_of_its_own() {
     for args in cases {
         let done = run(&format!("{args} -t 50ms"));
         assert_eq!(done.code, Some(3), "{args}: {}", done.err);
-        line(&done);
+        done.error_line();
     }
 }
 
@@ -136,7 +125,7 @@ fn too_few_messages_are_a_time_out() {
     fabric_with(["push", &addr], b"1\n2\n").end().ok();
     let done = pull.end();
     assert_eq!((done.code, done.text()), (Some(3), "1\n2\n"));
-    assert!(line(&done).contains("2 of 3 messages came"), "{}", done.err);
+    assert!(done.error_line().contains("2 of 3 messages came"), "{}", done.err);
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub(crate) fn is_taken(error: &Error) -> bool {
 
 /// There is no soft-RoCE link of that name.
 pub(crate) fn no_such_link(name: &str) -> String {
-    format!("there is no soft-RoCE link `{name}`: `rdma link` lists all")
+    format!("there is no soft-RoCE link `{name}`: `fabric softroce list` or `rdma link` lists all")
 }
 
 fn what(doing: Doing<'_>) -> String {

@@ -2,6 +2,7 @@
 
 mod common;
 mod feed;
+mod softroce;
 mod store;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use common::{Ends, Tuning};
 pub(crate) use feed::Feed;
+pub(crate) use softroce::SoftRoce;
 pub(crate) use store::Store;
 
 use crate::exit::CODES;
@@ -62,6 +64,9 @@ pub(crate) enum Command {
     Rep(RepArgs),
     /// Show all three patterns at work between processes on this machine, and check every delivery
     Demo(DemoArgs),
+    /// List, make and remove soft-RoCE links: RDMA devices made of software
+    #[command(subcommand)]
+    Softroce(SoftRoce),
     /// Pull, name who worked on it, push on
     #[command(hide = true)]
     Worker(WorkerArgs),

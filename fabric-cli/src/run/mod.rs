@@ -7,6 +7,7 @@ mod receive;
 mod reply;
 mod request;
 mod send;
+mod softroce;
 mod subscribe;
 mod worker;
 
@@ -27,6 +28,7 @@ pub(crate) fn run(command: Command, global: &Global) -> Result<(), Failure> {
         Command::Req(args) => request::run(&args, global),
         Command::Rep(args) => reply::run(&args, global),
         Command::Demo(args) => demo::run(&args, global),
+        Command::Softroce(what) => softroce::run(&what),
         Command::Worker(args) => worker::run(&args, global),
     }
 }

@@ -187,11 +187,25 @@ impl Done {
         std::str::from_utf8(&self.out).unwrap()
     }
 
+    /// The one line of a run that failed.
+    #[track_caller]
+    pub(crate) fn error_line(&self) -> &str {
+        let mut lines = self.err.lines().filter(|line| !is_routine(line));
+        let found = lines.next().unwrap_or_default();
+        assert!(found.starts_with("fabric: ") && lines.next().is_none(), "{}", self.err);
+        found
+    }
+
     /// The checksum in its summary.
     pub(crate) fn sha256(&self) -> &str {
         let line = self.err.lines().find_map(|line| line.strip_prefix("sha256 "));
         line.unwrap_or_else(|| panic!("no checksum: {}", self.err))
     }
+}
+
+/// Addresses and summaries are no errors.
+fn is_routine(line: &str) -> bool {
+    line.starts_with("fabric: listening on ") || line.contains(" messages, ")
 }
 
 /// Waits until `reached`, which is about something in this process.

@@ -53,8 +53,12 @@ const ROLES: &[(&str, Role)] = &[
 ];
 
 /// Edges that belong to a pair of crates rather than to their roles.
-const PAIRS: &[(&str, &str)] =
-    &[("fabric-softroce", "fabric-verbs"), ("fabric-libfabric", "libfabric-sys")];
+const PAIRS: &[(&str, &str)] = &[
+    ("fabric-softroce", "fabric-verbs"),
+    ("fabric-libfabric", "libfabric-sys"),
+    // For its links, which are the host's and no socket's business.
+    ("fabric-cli", "fabric-softroce"),
+];
 
 /// The edges of the workspace.
 pub(crate) fn of(metadata: &Metadata) -> Vec<Edge> {
@@ -158,6 +162,7 @@ mod tests {
             edge("msg-patterns", "msg-proto"),
             optional("msg-patterns", "fabric-tcp"),
             edge("fabric-cli", "msg-patterns"),
+            edge("fabric-cli", "fabric-softroce"),
             dev("fabric-tcp", "fabric-conformance"),
             dev("fabric-tcp", "fabric-sim"),
             dev("msg-patterns", "fabric-sim"),
@@ -178,6 +183,7 @@ mod tests {
             edge("fabric-conformance", "fabric-sim"),
             edge("msg-patterns", "fabric-mem"),
             edge("fabric-cli", "fabric-core"),
+            edge("fabric-cli", "fabric-verbs"),
             dev("fabric-cli", "fabric-sim"),
             dev("msg-patterns", "fabric-verbs"),
             edge("xtask", "fabric-conformance"),
