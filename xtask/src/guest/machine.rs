@@ -8,6 +8,10 @@ use std::thread::{self, JoinHandle};
 
 use super::tools;
 
+/// Emulated processors share one clock, which the kernel does not know: without being told it
+/// reads a slow one instead, with a system call for every look at the time.
+const KERNEL_ARGS: &str = "console=ttyS0 quiet panic=-1 oops=panic tsc=reliable";
+
 /// What a machine is made of.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
@@ -89,7 +93,7 @@ fn qemu(parts: &Parts<'_>, console: &Path, reports: &Path) -> Command {
     command.args(["-display", "none", "-no-user-config", "-no-reboot"]);
     command.arg("-m").arg(parts.memory_mib.to_string());
     command.arg("-kernel").arg(parts.image).arg("-initrd").arg(parts.initramfs);
-    command.args(["-append", "console=ttyS0 quiet panic=-1 oops=panic"]);
+    command.args(["-append", KERNEL_ARGS]);
     command.arg("-serial").arg(format!("file:{}", escaped(console)));
     disks(&mut command, parts.share);
     ports(&mut command, reports);
