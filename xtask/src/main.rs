@@ -56,6 +56,8 @@ enum Task {
     Guest(guest::Arguments),
     /// Runs the tests that need an RDMA device in such a machine
     TestSoftroce(guest::TestArguments),
+    /// Runs the tests that need an RDMA device on a device of this host
+    TestVerbs(guest::HardwareArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
     match Arguments::parse().task {
         Task::Guest(arguments) => guest::main(&root, &arguments),
         Task::TestSoftroce(arguments) => told(guest::test(&root, &arguments)),
+        Task::TestVerbs(arguments) => told(guest::test_hardware(&root, &arguments)),
         Task::Test(arguments) | Task::Ci(arguments) => {
             told(steps::run(&root, on_failure(&arguments)))
         }

@@ -8,6 +8,7 @@
 mod boot;
 mod console;
 mod cpio;
+mod hardware;
 mod initramfs;
 mod kernel;
 mod machine;
@@ -17,6 +18,7 @@ mod script;
 mod softroce;
 mod suites;
 mod tools;
+mod trial;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,6 +26,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use boot::Failure;
+pub(crate) use hardware::{HardwareArguments, test_hardware};
 use kernel::Kernel;
 use machine::{Machine, Parts};
 use scratch::Scratch;

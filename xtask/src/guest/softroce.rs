@@ -1,12 +1,10 @@
 //! `cargo xtask test-softroce`: the tests that need an RDMA device, in a guest that has one.
 
-use std::fs;
 use std::path::Path;
 
-use super::script::quoted;
-use super::suites::{self, Program};
-use super::{Options, run, share_dir};
-use crate::conformance::{self, LEDGER_VARIABLE};
+use super::trial::{self, Choice};
+use super::{Options, run, share_dir, suites};
+use crate::conformance::LEDGER_VARIABLE;
 use crate::report::Outcome;
 
 /// Providers that must pass every case of the suite.
@@ -25,38 +23,21 @@ const LEDGER: &str = "ledger.jsonl";
 pub(crate) struct TestArguments {
     #[command(flatten)]
     options: Options,
-    /// Run only tests whose names contain this; nothing is then missed that did not run
-    #[arg(long, default_value = "", value_name = "TEXT")]
-    filter: String,
-    /// Print every case of the conformance suite
-    #[arg(long)]
-    cases: bool,
+    #[command(flatten)]
+    choice: Choice,
 }
 
 /// Builds the tests, runs them in a guest, and judges what they wrote down.
 pub(crate) fn test(root: &Path, arguments: &TestArguments) -> Outcome {
-    let programs = suites::build(root, &arguments.filter)?;
-    let share = share_dir(root);
-    let ledger = share.join(LEDGER);
-    emptied(&share, &ledger)?;
-    let command = ["sh", "-c", &script(&programs)].map(str::to_owned);
-    let options = completed(&arguments.options);
-    let code = run(root, &options, &command).map_err(|failure| failure.to_string())?;
-    let tests: usize = programs.iter().map(|program| program.tests.len()).sum();
-    let judged = judge(root, &ledger, arguments);
-    if code != 0 {
-        return judged.and(Err("tests failed in the guest, see above".to_owned()));
-    }
-    judged.map(|line| format!("{tests} tests on kernel {}; {line}", arguments.options.kernel))
-}
-
-fn judge(root: &Path, ledger: &Path, arguments: &TestArguments) -> Outcome {
-    let all = arguments.filter.is_empty();
-    if !all && !ledger.exists() {
-        return Ok("no case of the suite among them".to_owned());
-    }
-    let required = if all { REQUIRED } else { &[] };
-    conformance::judge(root, ledger, required, arguments.cases)
+    let TestArguments { options, choice } = arguments;
+    let programs = suites::build(root, &choice.filter, |_| true)?;
+    let ledger = share_dir(root).join(LEDGER);
+    trial::emptied(&ledger)?;
+    let command = ["sh", "-c", &trial::script(&programs)].map(str::to_owned);
+    let code = run(root, &completed(options), &command).map_err(|failure| failure.to_string())?;
+    let judged = choice.judge(root, &ledger, REQUIRED, code == 0);
+    let tests = trial::count(&programs);
+    judged.map(|line| format!("{tests} tests on kernel {}; {line}", options.kernel))
 }
 
 fn completed(options: &Options) -> Options {
@@ -70,54 +51,4 @@ fn completed(options: &Options) -> Options {
     options.variables.extend(ours);
     options.timeout_s.get_or_insert(TIMEOUT_S);
     options
-}
-
-/// Runs all programs, whatever becomes of the first.
-fn script(programs: &[Program]) -> String {
-    let mut script = String::from("failed=0\n");
-    for program in programs {
-        let (dir, path) = (program.dir.to_string_lossy(), program.path.to_string_lossy());
-        let tests: Vec<_> = program.tests.iter().map(|test| quoted(test)).collect();
-        script += &format!(
-            "cd {} && {} --test-threads={} --exact {} || failed=1\n",
-            quoted(&dir),
-            quoted(&path),
-            program.threads,
-            tests.join(" ")
-        );
-    }
-    script + "exit $failed\n"
-}
-
-fn emptied(share: &Path, ledger: &Path) -> Result<(), String> {
-    fs::create_dir_all(share).map_err(|error| format!("{}: {error}", share.display()))?;
-    match fs::remove_file(ledger) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(format!("{}: {error}", ledger.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use super::super::tools;
-    use super::*;
-
-    fn program(path: &str) -> Program {
-        let tests = vec!["a::b".to_owned()];
-        Program { path: path.into(), dir: PathBuf::from("/"), tests, threads: 1 }
-    }
-
-    #[test]
-    fn every_program_runs_and_one_failure_is_one() {
-        let script = script(&[program("false"), program("echo")]);
-        let error = tools::output("sh", ["-c", &script]).unwrap_err();
-        assert!(error.contains("exit status: 1"), "{error}");
-        let shown = format!("({script})\ntrue");
-        let output = tools::output("sh", ["-c", &shown]).unwrap();
-        assert_eq!(String::from_utf8(output).unwrap(), "--test-threads=1 --exact a::b\n");
-    }
 }

@@ -25,6 +25,7 @@ pub(super) struct Suite {
 /// All of them. Those that a workspace lacks are missed when their results are judged.
 pub(super) const SUITES: &[Suite] = &[
     suite("fabric-softroce", "", "links"),
+    suite("fabric-cli", "", "softroce"),
     suite("fabric-verbs", "", "conformance"),
     suite("fabric-verbs", "", "device"),
     suite("fabric-softroce", "verbs", "conformance"),
@@ -48,13 +49,19 @@ pub(super) struct Program {
     pub(super) threads: u32,
 }
 
-/// Builds the suites that this workspace has and picks the tests whose names contain `filter`.
+/// Builds the suites that this workspace has and `wanted` takes, and picks the tests whose names
+/// contain `filter`.
 ///
 /// # Errors
 /// When packages of the host are missing, or something does not build.
-pub(super) fn build(root: &Path, filter: &str) -> Result<Vec<Program>, String> {
+pub(super) fn build(
+    root: &Path,
+    filter: &str,
+    wanted: fn(&Suite) -> bool,
+) -> Result<Vec<Program>, String> {
     let metadata = metadata(root)?;
-    let present: Vec<_> = SUITES.iter().filter(|suite| suite.is_in(&metadata)).collect();
+    let present = SUITES.iter().filter(|suite| wanted(suite) && suite.is_in(&metadata));
+    let present: Vec<_> = present.collect();
     if present.iter().any(|suite| suite.package == "fabric-verbs" || suite.features == "verbs") {
         packages::ensure_headers()?;
     }
@@ -76,6 +83,11 @@ fn metadata(root: &Path) -> Result<Metadata, String> {
 }
 
 impl Suite {
+    /// Whether it makes soft-RoCE links, which no other device needs.
+    pub(super) fn makes_links(&self) -> bool {
+        self.package == "fabric-softroce"
+    }
+
     fn is_in(&self, metadata: &Metadata) -> bool {
         let package = metadata.packages.iter().find(|package| package.name == self.package);
         package.is_some_and(|package| {
@@ -125,6 +137,14 @@ mod tests {
         let lines = lines.map(str::to_owned);
         assert_eq!(chosen(&lines, "verbs::", "a"), ["pipe::verbs::a"]);
         assert_eq!(chosen(&lines, "", "").len(), 3);
+    }
+
+    #[test]
+    fn what_makes_links_is_told_from_what_runs_on_any_device() {
+        let (links, others): (Vec<_>, Vec<_>) =
+            SUITES.iter().partition(|suite| suite.makes_links());
+        assert!(links.iter().any(|suite| suite.test == "links"));
+        assert!(others.iter().any(|suite| suite.package == "fabric-verbs"));
     }
 
     #[test]
