@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use fabric_core::DynFabric;
+use fabric_core::{Addr, Domain, DynFabric};
 use parking_lot::{Condvar, Mutex};
 
 use crate::backend::Backends;
@@ -57,6 +57,26 @@ impl Context {
     pub fn with_fabric(self, fabric: impl DynFabric + 'static) -> Self {
         self.0.state.lock().backends.add(Arc::new(fabric));
         self
+    }
+
+    /// Opens a domain to listen at or connect to `addr`, without any pattern on top: for those who
+    /// want the bare fabric, for instance to measure it.
+    ///
+    /// ```
+    /// use msg_patterns::{Context, fabric_core::Domain};
+    ///
+    /// let addr = "tcp://127.0.0.1:0".parse()?;
+    /// let mut domain = Context::new().open_domain(&addr)?;
+    /// assert_eq!((domain.caps().provider, domain.listen(&addr)?.addr.host()), ("tcp", "127.0.0.1"));
+    /// assert!(Context::new().open_domain(&"pigeon://loft".parse()?).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Unsupported` when no provider serves the scheme, and what opening says.
+    pub fn open_domain(&self, addr: &Addr) -> Result<Box<dyn Domain>, Error> {
+        let backends = self.0.state.lock().backends.clone();
+        Ok(backends.find(addr)?.open_boxed_for(addr)?)
     }
 
     /// Ends all waiting and later calls of its sockets with `Terminated`; no further socket can be

@@ -37,7 +37,7 @@ mod sockets;
 pub use bytes::Bytes;
 pub use context::Context;
 pub use error::{Error, ErrorKind, SendError};
-pub use fabric_core::Addr;
+pub use fabric_core::{self, Addr};
 pub use message::{Message, Part};
 pub use monitor::{Counters, Monitor, MonitorEvent, PeerId, PeerStats};
 pub use msg_proto::fault::Fault;
