@@ -49,7 +49,7 @@ impl Driver {
     /// `Address`, `AddrInUse`, `Unsupported` or `Host`.
     pub(crate) fn start_listening(&mut self, addr: &Addr) -> Result<Listener, Error> {
         let mut last = Error::new(ErrorKind::Address, format!("{addr} has no address"));
-        for place in resolve::places(addr, &self.devices)? {
+        for place in resolve::places(addr, self.options.scheme, &self.devices)? {
             match self.listen_at(place, addr) {
                 Ok(listener) => return Ok(listener),
                 Err(error) => last = error,
@@ -69,7 +69,7 @@ impl Driver {
             return Err(Error::new(ErrorKind::Address, text));
         }
         link.listen(BACKLOG).map_err(failed)?;
-        let addr = resolve::addr_of(link.local_addr().unwrap_or(at));
+        let addr = resolve::addr_in(addr.scheme(), link.local_addr().unwrap_or(at));
         let id = ListenerId(number);
         self.listeners.open.insert(number, Open { _link: link, addr: addr.clone() });
         Ok(Listener { id, addr })
@@ -128,7 +128,8 @@ impl Driver {
             link.reject(&full);
             return Ok(());
         };
-        let peer = link.peer_addr().map_or_else(|| open.addr.clone(), resolve::addr_of);
+        let in_scheme = |at| resolve::addr_in(open.addr.scheme(), at);
+        let peer = link.peer_addr().map_or_else(|| open.addr.clone(), in_scheme);
         if !link.is_on(self.queues.device()) {
             link.reject(&full);
             let text = format!("{peer} came in on another device than this domain's");

@@ -64,7 +64,7 @@ impl Driver {
     /// # Errors
     /// `Address` or `Unsupported`.
     pub(crate) fn dial(&mut self, addr: &Addr) -> Result<EpId, Error> {
-        let mut rest = resolve::peers(addr, &self.devices)?;
+        let mut rest = resolve::peers(addr, self.options.scheme, &self.devices)?;
         rest.reverse();
         let Some(target) = rest.pop() else {
             return Err(Error::new(ErrorKind::Address, format!("{addr} has no address")));
@@ -147,7 +147,10 @@ impl Driver {
         let (Some(offer), addr) = (dial.offer, dial.addr.clone()) else { return Ok(()) };
         let hello = Hello::decode(private).map_err(|error| status::violation(&addr, &error))?;
         let Some(link) = dial.link.take() else { return Ok(()) };
-        let peer = link.peer_addr().map_or(addr, resolve::addr_of);
+        let peer = match link.peer_addr() {
+            Some(at) => resolve::addr_in(addr.scheme(), at),
+            None => addr,
+        };
         let endpoint = Endpoint::new(link, id, offer.terms(&hello, peer.clone()));
         if let Some(conn) = self.table.get(index) {
             conn.phase = Phase::Open(Box::new(endpoint));

@@ -186,7 +186,7 @@ fn caps_of(options: &VerbsOptions, device: String, limits: &Limits) -> Caps {
     let bytes_max =
         RMA_BYTES_MAX.min(usize::try_from(limits.region_bytes_max).unwrap_or(usize::MAX));
     Caps {
-        provider: "verbs",
+        provider: options.scheme,
         device,
         message_bytes_max: options.message_bytes_max,
         inline_bytes_max: options.inline_bytes.min(options.message_bytes_max),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::resolve::SCHEME;
+
 /// Settings of a verbs domain. Device limits lower them where they must.
 ///
 /// ```
@@ -12,6 +14,9 @@ use std::time::Duration;
 pub struct VerbsOptions {
     /// The device to open, such as `mlx5_0`. `None` takes the first one with a port that is up.
     pub device: Option<String>,
+    /// The scheme of the addresses that its domains take and give: `verbs`, or that of a provider
+    /// built on this one.
+    pub scheme: &'static str,
     /// How long it may take to find the way to a peer and connect, over all of its addresses.
     pub connect_timeout: Duration,
     /// How long a peer that connects may take to finish.
@@ -39,6 +44,7 @@ impl Default for VerbsOptions {
     fn default() -> Self {
         Self {
             device: None,
+            scheme: SCHEME,
             connect_timeout: Duration::from_secs(5),
             handshake_timeout: Duration::from_secs(5),
             linger_timeout: Duration::from_secs(5),

@@ -12,10 +12,14 @@ pub(crate) const SCHEME: &str = "verbs";
 /// Where `addr` says to listen, in the order to try them.
 ///
 /// # Errors
-/// `Unsupported` for another scheme; `Address` for no port, a path, or a name that is neither a
+/// `Unsupported` for another scheme than `scheme`; `Address` for no port, a path, or a name that is neither a
 /// device, an interface nor a host.
-pub(crate) fn places(addr: &Addr, devices: &[Device]) -> Result<Vec<SocketAddr>, Error> {
-    let port = check(addr)?;
+pub(crate) fn places(
+    addr: &Addr,
+    scheme: &str,
+    devices: &[Device],
+) -> Result<Vec<SocketAddr>, Error> {
+    let port = check(addr, scheme)?;
     if addr.host() == "*" {
         return Ok(vec![SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)]);
     }
@@ -26,8 +30,12 @@ pub(crate) fn places(addr: &Addr, devices: &[Device]) -> Result<Vec<SocketAddr>,
 ///
 /// # Errors
 /// As [`places`], and `Address` for port 0 and `*`.
-pub(crate) fn peers(addr: &Addr, devices: &[Device]) -> Result<Vec<SocketAddr>, Error> {
-    let port = check(addr)?;
+pub(crate) fn peers(
+    addr: &Addr,
+    scheme: &str,
+    devices: &[Device],
+) -> Result<Vec<SocketAddr>, Error> {
+    let port = check(addr, scheme)?;
     if addr.host() == "*" {
         let text = format!("{addr} names all devices, which is for listening: connect to one host");
         return Err(Error::new(ErrorKind::Address, text));
@@ -42,8 +50,13 @@ pub(crate) fn peers(addr: &Addr, devices: &[Device]) -> Result<Vec<SocketAddr>, 
 
 /// A socket address in this provider's scheme.
 pub(crate) fn addr_of(at: SocketAddr) -> Addr {
+    addr_in(SCHEME, at)
+}
+
+/// A socket address in the scheme that the user chose.
+pub(crate) fn addr_in(scheme: &str, at: SocketAddr) -> Addr {
     let host = if at.ip().is_unspecified() { "*".into() } else { host_of(at) };
-    Addr::new(SCHEME, &host, Some(at.port()))
+    Addr::new(scheme, &host, Some(at.port()))
 }
 
 fn host_of(at: SocketAddr) -> String {
@@ -54,17 +67,17 @@ fn host_of(at: SocketAddr) -> String {
 }
 
 /// The port, if the rest makes sense too.
-fn check(addr: &Addr) -> Result<u16, Error> {
-    if addr.scheme() != SCHEME {
-        let text = format!("{addr} is no verbs address: it begins with {SCHEME}://");
+fn check(addr: &Addr, scheme: &str) -> Result<u16, Error> {
+    if addr.scheme() != scheme {
+        let text = format!("{addr} is no {scheme} address: it begins with {scheme}://");
         return Err(Error::new(ErrorKind::Unsupported, text));
     }
     if !matches!(addr.path(), "" | "/") {
-        let text = format!("{addr}: verbs addresses have no path, end it at the port");
+        let text = format!("{addr}: {scheme} addresses have no path, end it at the port");
         return Err(Error::new(ErrorKind::Address, text));
     }
     addr.port().ok_or_else(|| {
-        let text = format!("{addr} has no port: add one, like {SCHEME}://{}:7000", addr.host());
+        let text = format!("{addr} has no port: add one, like {scheme}://{}:7000", addr.host());
         Error::new(ErrorKind::Address, text)
     })
 }
@@ -125,16 +138,29 @@ mod tests {
     use super::*;
 
     fn kind(text: &str) -> ErrorKind {
-        peers(&text.parse().unwrap(), &[]).unwrap_err().kind()
+        peers(&text.parse().unwrap(), SCHEME, &[]).unwrap_err().kind()
     }
 
     #[test]
     fn literal_addresses_stand_for_themselves() {
         let addr = "verbs://10.0.0.5:7000".parse().unwrap();
-        assert_eq!(peers(&addr, &[]).unwrap(), ["10.0.0.5:7000".parse().unwrap()]);
-        let all = places(&"verbs://*:0".parse().unwrap(), &[]).unwrap();
+        assert_eq!(peers(&addr, SCHEME, &[]).unwrap(), ["10.0.0.5:7000".parse().unwrap()]);
+        let all = places(&"verbs://*:0".parse().unwrap(), SCHEME, &[]).unwrap();
         assert_eq!(all, ["0.0.0.0:0".parse().unwrap()]);
         assert_eq!(addr_of(all[0]).to_string(), "verbs://*:0");
+    }
+
+    #[test]
+    fn what_is_said_is_in_the_scheme_that_was_chosen() {
+        let refused = |text: &str| {
+            peers(&text.parse().unwrap(), "other", &[]).unwrap_err().message().to_owned()
+        };
+        for text in ["verbs://10.0.0.5:1", "other://10.0.0.5"] {
+            assert!(refused(text).contains("other://"), "{}", refused(text));
+        }
+        assert!(refused("other://h:1/path").contains("other addresses"));
+        let at = "10.0.0.5:1".parse().unwrap();
+        assert_eq!(addr_in("other", at).to_string(), "other://10.0.0.5:1");
     }
 
     #[test]
