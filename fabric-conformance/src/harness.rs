@@ -28,6 +28,12 @@ pub trait Harness {
     /// An address where nobody listens.
     fn unreachable_addr(&self) -> Addr;
 
+    /// A multicast group that nobody has joined, another one each time. Needed where domains offer
+    /// `Caps::multicast`.
+    fn fresh_group(&self) -> Option<Addr> {
+        None
+    }
+
     /// Cases that cannot pass here.
     fn exceptions(&self) -> &[Exception] {
         &[]

@@ -44,6 +44,7 @@
 
 mod case;
 mod cases;
+mod club;
 mod harness;
 pub mod ledger;
 mod list;

@@ -170,6 +170,28 @@ macro_rules! __with_cases {
                 an_atomic_without_the_right_is_refused
                 an_atomic_beyond_the_memory_is_refused
             }
+            multicast Multicast {
+                all_other_members_hear_a_message
+                a_member_does_not_hear_itself
+                groups_do_not_mix
+                a_member_that_left_hears_nothing
+                a_group_can_be_joined_again
+                the_largest_datagram_arrives_whole
+                a_datagram_over_the_limit_is_misuse
+                segments_arrive_as_one_datagram
+                a_datagram_names_its_receive
+                a_datagram_without_a_receive_is_counted
+                a_datagram_too_long_for_its_receive_is_counted
+                every_datagram_comes_back_once_with_its_buffer
+                a_group_without_other_members_takes_datagrams
+                a_full_group_hands_the_buffer_back_and_recovers
+                leaving_returns_every_posted_datagram
+                dropping_a_domain_returns_slots_of_datagrams
+                posting_after_leaving_is_misuse
+                leaving_twice_is_misuse
+                what_is_no_group_cannot_be_joined
+                the_descriptor_tells_of_a_datagram
+            }
         }
     };
 }

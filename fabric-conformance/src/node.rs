@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use fabric_core::{Domain, EpId, Error, Event, ListenerId, OpId, Pool, Returned, SendBuf, Slot};
+use fabric_core::{
+    Domain, EpId, Error, Event, GroupId, ListenerId, OpId, Pool, Returned, SendBuf, Slot,
+};
 
 /// Bytes of the slots in a node's pool.
 pub(crate) const SLOT_BYTES: usize = 4096;
@@ -35,6 +37,13 @@ pub(crate) struct Sent {
     pub(crate) op: OpId,
     pub(crate) buf: SendBuf,
     pub(crate) result: Result<(), Error>,
+}
+
+/// A `Multicast` event.
+pub(crate) struct Heard {
+    pub(crate) group: GroupId,
+    pub(crate) op: OpId,
+    pub(crate) slot: Slot,
 }
 
 /// An `RmaDone` event.
@@ -143,6 +152,14 @@ impl<D: Domain> Node<D> {
         let wanted = |event: &Event| matches!(event, Event::RmaDone { .. });
         self.pick(wanted, |event| match event {
             Event::RmaDone { ep, op, returned, result } => Some(Done { ep, op, returned, result }),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn heard(&mut self) -> Option<Heard> {
+        let wanted = |event: &Event| matches!(event, Event::Multicast { .. });
+        self.pick(wanted, |event| match event {
+            Event::Multicast { group, op, slot } => Some(Heard { group, op, slot }),
             _ => None,
         })
     }

@@ -328,6 +328,14 @@ pub trait Multicast {
     /// # Errors
     /// The buffer with `Misuse` (not joined, longer than the MTU allows) or `Full`.
     fn post_multicast(&mut self, group: GroupId, buf: SendBuf) -> Result<OpId, Rejected<SendBuf>>;
+
+    /// Messages of a group that arrived here since it was joined and were lost, as no receive was
+    /// posted or the next one was too short; then that one stays posted. What the network lost is
+    /// not known.
+    ///
+    /// # Errors
+    /// `Misuse` if it was not joined.
+    fn dropped(&mut self, group: GroupId) -> Result<u64, Error>;
 }
 
 impl<D: Domain + ?Sized> Domain for Box<D> {

@@ -82,11 +82,51 @@ pub enum Bug {
     AddSaturates,
     /// `compare_swap` does not compare.
     SwapsAlways,
+    /// A member of a group hears itself.
+    EchoesMulticast,
+    /// Only one other member of a group hears a datagram.
+    ReachesOneMember,
+    /// Datagrams reach the members of all groups.
+    MixesGroups,
+    /// A member that left still hears.
+    LeaveKeepsHearing,
+    /// A group that was left cannot be joined again.
+    JoinsOnce,
+    /// The last byte of a datagram as long as the limit is lost.
+    CutsLargeDatagrams,
+    /// Datagrams over the limit are accepted.
+    IgnoresMtu,
+    /// Only the first segment of a datagram arrives.
+    CastsFirstSegmentOnly,
+    /// Datagrams are reported under another operation than their receive.
+    NamesNoReceive,
+    /// Datagrams without a receive are not counted.
+    DropsUncounted,
+    /// A datagram that is too long for its receive arrives cut.
+    TruncatesDatagrams,
+    /// A datagram is reported twice at its sender.
+    ReportsCastTwice,
+    /// Datagrams that nobody else hears never come back.
+    KeepsUnheardCasts,
+    /// More datagrams than the depth are accepted.
+    IgnoresGroupDepth,
+    /// Leaving a group reports none of its posted datagrams.
+    LosesCastsOnLeave,
+    /// Dropping a domain leaks posted datagrams.
+    LeaksCastsOnDrop,
+    /// Who is no member of a group may send to it.
+    CastsForStrangers,
+    /// A group can be left without being joined.
+    LeavesTwice,
+    /// Any address counts as a group.
+    JoinsHosts,
+    /// The descriptor stays silent when a datagram comes.
+    CastsStaySilent,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 59] = [
         Self::Reorders,
         Self::Duplicates,
         Self::DropsOne,
@@ -126,5 +166,25 @@ impl Bug {
         Self::AtomicReturnsNew,
         Self::AddSaturates,
         Self::SwapsAlways,
+        Self::EchoesMulticast,
+        Self::ReachesOneMember,
+        Self::MixesGroups,
+        Self::LeaveKeepsHearing,
+        Self::JoinsOnce,
+        Self::CutsLargeDatagrams,
+        Self::IgnoresMtu,
+        Self::CastsFirstSegmentOnly,
+        Self::NamesNoReceive,
+        Self::DropsUncounted,
+        Self::TruncatesDatagrams,
+        Self::ReportsCastTwice,
+        Self::KeepsUnheardCasts,
+        Self::IgnoresGroupDepth,
+        Self::LosesCastsOnLeave,
+        Self::LeaksCastsOnDrop,
+        Self::CastsForStrangers,
+        Self::LeavesTwice,
+        Self::JoinsHosts,
+        Self::CastsStaySilent,
     ];
 }

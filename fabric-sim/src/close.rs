@@ -70,6 +70,9 @@ impl Net {
         if self.has(Bug::LeaksSlotOnDrop) {
             std::mem::forget(gone.recvs.pop_front());
         }
+        if self.has(Bug::LeaksCastsOnDrop) {
+            std::mem::forget(std::mem::take(&mut gone.groups));
+        }
         Some(gone)
     }
 

@@ -99,7 +99,7 @@ impl Net {
         }
     }
 
-    fn check_usable(&self, dom: u64, addr: &Addr) -> Result<(), Error> {
+    pub(crate) fn check_usable(&self, dom: u64, addr: &Addr) -> Result<(), Error> {
         if addr.scheme() != "sim" {
             let text = format!("{addr} is no address of this fabric: use sim://name:port");
             return Err(Error::new(ErrorKind::Unsupported, text));

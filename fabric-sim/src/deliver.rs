@@ -19,6 +19,7 @@ impl Net {
         for ep in self.busy_in_any_order(dom) {
             self.deliver(At { dom, ep });
         }
+        self.deliver_datagrams(dom);
     }
 
     /// Appends up to `max` events.

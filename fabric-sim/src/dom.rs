@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use fabric_core::{EpId, Event, ListenerId, OpId, Slot};
+use fabric_core::{EpId, Event, GroupId, ListenerId, OpId, Slot};
 
 use crate::bell::Bell;
 use crate::connect::{Place, Syn};
 use crate::endpoint::Endpoint;
+use crate::multicast::Member;
 use crate::packet::Due;
 use crate::region::Region;
 
@@ -27,6 +28,7 @@ pub(crate) struct Dom {
     /// Events that wait for `poll`.
     pub(crate) ready: VecDeque<Event>,
     pub(crate) regions: BTreeMap<u64, Region>,
+    pub(crate) groups: BTreeMap<GroupId, Member>,
     pub(crate) polls: u64,
     /// Whether it was killed: it hears and says nothing any more.
     pub(crate) dead: bool,
@@ -44,6 +46,7 @@ impl Dom {
             recvs: VecDeque::new(),
             ready: VecDeque::new(),
             regions: BTreeMap::new(),
+            groups: BTreeMap::new(),
             polls: 0,
             dead: false,
         }

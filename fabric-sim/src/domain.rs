@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric_core::{
-    Access, Addr, Armed, Atomics, Caps, Domain, EpId, Error, Event, Exposure, Listener, ListenerId,
-    OpId, Pool, Rejected, RemoteKey, Rma, SendBuf, Slot, Waker,
+    Access, Addr, Armed, Atomics, Caps, Domain, EpId, Error, Event, Exposure, GroupId, Listener,
+    ListenerId, Multicast, OpId, Pool, Rejected, RemoteKey, Rma, SendBuf, Slot, Waker,
 };
 
 use crate::SimNet;
@@ -159,6 +159,10 @@ impl Domain for SimDomain {
     fn atomics(&mut self) -> Option<&mut dyn Atomics> {
         Some(self)
     }
+
+    fn multicast(&mut self) -> Option<&mut dyn Multicast> {
+        Some(self)
+    }
 }
 
 impl Rma for SimDomain {
@@ -235,6 +239,24 @@ impl Atomics for SimDomain {
 
     fn fetch_add(&mut self, ep: EpId, at: RemoteKey, offset: u64, add: u64) -> Result<OpId, Error> {
         self.atomic(ep, at, offset, Kind::Add { add })
+    }
+}
+
+impl Multicast for SimDomain {
+    fn join(&mut self, group: &Addr) -> Result<GroupId, Error> {
+        self.net.lock().join_group(self.id, group)
+    }
+
+    fn leave(&mut self, group: GroupId) -> Result<(), Error> {
+        self.net.lock().leave_group(self.id, group)
+    }
+
+    fn post_multicast(&mut self, group: GroupId, buf: SendBuf) -> Result<OpId, Rejected<SendBuf>> {
+        self.net.lock().post_multicast(self.id, group, buf)
+    }
+
+    fn dropped(&mut self, group: GroupId) -> Result<u64, Error> {
+        self.net.lock().dropped(self.id, group)
     }
 }
 

@@ -6,7 +6,8 @@
 //! thread of its own, which then really sleeps in `wait`. With [`SimOptions::virtual_time`] the
 //! clock stands until [`SimNet::advance`] moves it, and nothing ever sleeps.
 //!
-//! The whole contract is offered but for multicast. Delays count in polls of the receiving domain
+//! The whole contract is offered. Multicast groups are named by multicast addresses, such as
+//! `sim://239.1.2.3`. Delays count in polls of the receiving domain
 //! or, in virtual time, in time; order within an endpoint always holds, order between endpoints
 //! never does.
 //!
@@ -40,6 +41,7 @@ mod dom;
 mod domain;
 mod endpoint;
 mod fabric;
+mod multicast;
 mod net;
 mod options;
 mod packet;

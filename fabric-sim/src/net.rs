@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -90,6 +91,8 @@ pub(crate) struct Net {
     pub(crate) cut: BTreeSet<(u64, u64)>,
     /// Messages handed over so far; planted bugs strike every so many.
     pub(crate) carried: u64,
+    /// Who joined which group; for a planted bug.
+    pub(crate) joined_once: BTreeSet<(u64, IpAddr)>,
     epoch: Instant,
     elapsed: Duration,
     last_id: u64,
@@ -104,6 +107,7 @@ impl Net {
             places: BTreeMap::new(),
             cut: BTreeSet::new(),
             carried: 0,
+            joined_once: BTreeSet::new(),
             epoch: Instant::now(),
             elapsed: Duration::ZERO,
             last_id: 0,

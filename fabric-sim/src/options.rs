@@ -49,6 +49,8 @@ pub struct Limits {
     pub recv_depth: usize,
     /// Largest remote read or write in bytes.
     pub rma_bytes_max: usize,
+    /// Longest datagram to a multicast group in bytes.
+    pub datagram_bytes_max: usize,
     /// Exposures of a domain at one time.
     pub exposures_max: usize,
     /// How long `connect` waits for the other domain.
@@ -63,6 +65,7 @@ impl Default for Limits {
             send_depth: 64,
             recv_depth: 1024,
             rma_bytes_max: 1 << 32,
+            datagram_bytes_max: 1024,
             exposures_max: 4096,
             connect_timeout: Duration::from_secs(10),
         }
@@ -82,7 +85,7 @@ impl Limits {
             gather_bytes_min: 4096,
             rma: Some(RmaCaps { bytes_max: self.rma_bytes_max, rendezvous_bytes_min: 256 << 10 }),
             atomics: true,
-            multicast: false,
+            multicast: true,
         }
     }
 }

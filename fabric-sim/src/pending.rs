@@ -13,6 +13,7 @@ impl Net {
         let Some(state) = self.doms.get(&dom) else { return false };
         !state.ready.is_empty()
             || self.knocks(dom, state)
+            || self.has_datagrams(dom, state)
             || state.busy.iter().any(|&ep| self.is_pending(At { dom, ep }))
             || self.time_to_deadline(dom) == Some(Duration::ZERO)
     }
@@ -48,7 +49,7 @@ impl Net {
     }
 
     /// Delays in polls pass only by polling, so what is under way is a reason to poll.
-    fn counts(&self, dom: u64, due: Due) -> bool {
+    pub(crate) fn counts(&self, dom: u64, due: Due) -> bool {
         !self.options.virtual_time || self.is_due(dom, due)
     }
 }

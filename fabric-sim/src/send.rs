@@ -42,6 +42,7 @@ impl Net {
 
     /// Hands over everything that `dom` posted, as far as there is room on the way.
     pub(crate) fn flush(&mut self, dom: u64) {
+        self.flush_groups(dom);
         let Some(state) = self.doms.get(&dom) else { return };
         let busy: Vec<_> = state.busy.iter().copied().collect();
         for at in busy.into_iter().map(|ep| At { dom, ep }) {

@@ -1,5 +1,7 @@
 //! The suite notices: each planted bug makes its case fail, and the healthy fabric passes it.
 
+mod group;
+
 use fabric_conformance::{Harness, Outcome, cases, judge};
 use fabric_core::{Addr, Fabric};
 use fabric_sim::{Bug, SimDomain, SimFabric, SimNet, SimOptions};
@@ -39,6 +41,10 @@ impl Harness for Bugged {
 
     fn unreachable_addr(&self) -> Addr {
         Addr::new("sim", "nowhere", Some(1))
+    }
+
+    fn fresh_group(&self) -> Option<Addr> {
+        Some(group::fresh())
     }
 
     fn polls_max(&self) -> u32 {
@@ -87,6 +93,26 @@ fn case_for(bug: Bug) -> &'static str {
         Bug::AtomicReturnsNew => "an_add_gives_the_value_before",
         Bug::AddSaturates => "an_add_wraps",
         Bug::SwapsAlways => "a_swap_does_not_happen_otherwise",
+        Bug::EchoesMulticast => "a_member_does_not_hear_itself",
+        Bug::ReachesOneMember => "all_other_members_hear_a_message",
+        Bug::MixesGroups => "groups_do_not_mix",
+        Bug::LeaveKeepsHearing => "a_member_that_left_hears_nothing",
+        Bug::JoinsOnce => "a_group_can_be_joined_again",
+        Bug::CutsLargeDatagrams => "the_largest_datagram_arrives_whole",
+        Bug::IgnoresMtu => "a_datagram_over_the_limit_is_misuse",
+        Bug::CastsFirstSegmentOnly => "segments_arrive_as_one_datagram",
+        Bug::NamesNoReceive => "a_datagram_names_its_receive",
+        Bug::DropsUncounted => "a_datagram_without_a_receive_is_counted",
+        Bug::TruncatesDatagrams => "a_datagram_too_long_for_its_receive_is_counted",
+        Bug::ReportsCastTwice => "every_datagram_comes_back_once_with_its_buffer",
+        Bug::KeepsUnheardCasts => "a_group_without_other_members_takes_datagrams",
+        Bug::IgnoresGroupDepth => "a_full_group_hands_the_buffer_back_and_recovers",
+        Bug::LosesCastsOnLeave => "leaving_returns_every_posted_datagram",
+        Bug::LeaksCastsOnDrop => "dropping_a_domain_returns_slots_of_datagrams",
+        Bug::CastsForStrangers => "posting_after_leaving_is_misuse",
+        Bug::LeavesTwice => "leaving_twice_is_misuse",
+        Bug::JoinsHosts => "what_is_no_group_cannot_be_joined",
+        Bug::CastsStaySilent => "the_descriptor_tells_of_a_datagram",
     }
 }
 

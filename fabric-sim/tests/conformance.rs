@@ -1,5 +1,7 @@
 //! The suite on the simulated fabric: as it is, boxed, traced, and in a wrapper for faults without any.
 
+mod group;
+
 use fabric_conformance::{Harness, conformance_tests};
 use fabric_core::wrap::{Fault, FaultPlan, Trace};
 use fabric_core::{Addr, Domain, Fabric};
@@ -35,6 +37,10 @@ impl<D: Domain + 'static> Harness for Sim<D> {
 
     fn unreachable_addr(&self) -> Addr {
         Addr::new("sim", "nowhere", Some(1))
+    }
+
+    fn fresh_group(&self) -> Option<Addr> {
+        Some(group::fresh())
     }
 }
 

@@ -1,5 +1,7 @@
 //! The suite holds whatever the order and the delay of packets.
 
+mod group;
+
 use fabric_conformance::{Harness, run_all};
 use fabric_core::{Addr, Fabric};
 use fabric_sim::{Faults, SimDomain, SimFabric, SimNet, SimOptions};
@@ -23,6 +25,10 @@ impl Harness for Slow {
 
     fn unreachable_addr(&self) -> Addr {
         Addr::new("sim", "nowhere", Some(1))
+    }
+
+    fn fresh_group(&self) -> Option<Addr> {
+        Some(group::fresh())
     }
 }
 

@@ -140,6 +140,10 @@ impl Multicast for SoftRoceDomain {
             None => Err(Rejected::new(buf, no_groups())),
         }
     }
+
+    fn dropped(&mut self, group: GroupId) -> Result<u64, Error> {
+        self.groups()?.dropped(group)
+    }
 }
 
 impl SoftRoceDomain {

@@ -36,6 +36,12 @@ impl Harness for SoftRoce {
     fn unreachable_addr(&self) -> Addr {
         self.at(7)
     }
+
+    /// One of so many that no two tests draw the same.
+    fn fresh_group(&self) -> Option<Addr> {
+        let [high, middle, low, _] = fastrand::u32(..).to_be_bytes();
+        Some(Addr::new("softroce", &format!("239.{high}.{middle}.{low}"), None))
+    }
 }
 
 fn interface() -> Option<String> {

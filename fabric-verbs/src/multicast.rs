@@ -56,6 +56,7 @@ struct Group {
     receiving: Vec<Option<Packet>>,
     memory: Own,
     is_dead: bool,
+    dropped: u64,
 }
 
 /// How to send to a group.
@@ -107,6 +108,7 @@ impl Driver {
             receiving: (0..RECEIVES).map(|_| None).collect(),
             memory,
             is_dead: false,
+            dropped: 0,
         };
         if self.room < RECEIVES {
             return Err(Error::new(ErrorKind::Full, "the device has no room for another group"));
@@ -245,14 +247,21 @@ impl Driver {
     }
 
     fn deliver_datagram(&mut self, group: GroupId, message: &[u8]) {
-        // Without a slot it is lost, as any datagram may be.
-        let Some(mut posted) = self.recvs.take() else { return };
+        let Some(mut posted) = self.recvs.take() else { return self.drop_datagram(group) };
         if message.len() > posted.slot.capacity() {
-            return self.recvs.untake(posted);
+            self.recvs.untake(posted);
+            return self.drop_datagram(group);
         }
         posted.slot.buffer_mut()[..message.len()].copy_from_slice(message);
         posted.slot.set_len(message.len());
         self.events.push_back(Event::Multicast { group, op: posted.op, slot: posted.slot });
+    }
+
+    /// Without a slot it is lost, as any datagram may be.
+    fn drop_datagram(&mut self, group: GroupId) {
+        if let Some(group) = self.groups.open.get_mut(&group.0) {
+            group.dropped += 1;
+        }
     }
 
     /// Bytes of a message that one datagram takes.
@@ -341,6 +350,10 @@ impl Multicast for VerbsDomain {
             },
         };
         Err(Rejected::new(buf, error))
+    }
+
+    fn dropped(&mut self, group: GroupId) -> Result<u64, Error> {
+        self.driver.groups.open.get(&group.0).map(|group| group.dropped).ok_or_else(not_joined)
     }
 }
 

@@ -35,6 +35,12 @@ impl<D: Domain + 'static> Harness for Verbs<D> {
     fn unreachable_addr(&self) -> Addr {
         Addr::new("verbs", &self.host, Some(7))
     }
+
+    /// One of so many that no two tests draw the same.
+    fn fresh_group(&self) -> Option<Addr> {
+        let [high, middle, low, _] = fastrand::u32(..).to_be_bytes();
+        Some(Addr::new("verbs", &format!("239.{high}.{middle}.{low}"), None))
+    }
 }
 
 /// The first device that can be opened.

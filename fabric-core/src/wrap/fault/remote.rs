@@ -129,4 +129,8 @@ impl<D: Domain> Multicast for Fault<D> {
             None => Err(reject(buf)),
         }
     }
+
+    fn dropped(&mut self, group: GroupId) -> Result<u64, Error> {
+        self.inner.multicast().ok_or_else(lacking)?.dropped(group)
+    }
 }

@@ -153,4 +153,8 @@ impl<D: Domain> Multicast for Trace<D> {
         tell!(trace, self, "post_multicast", group = group.0, op, bytes, kind);
         done
     }
+
+    fn dropped(&mut self, group: GroupId) -> Result<u64, Error> {
+        self.inner.multicast().ok_or_else(lacking)?.dropped(group)
+    }
 }
