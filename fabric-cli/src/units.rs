@@ -1,6 +1,8 @@
-//! Sizes and times as people write them.
+//! Sizes, times and places as people write them.
 
 use std::time::Duration;
+
+use msg_patterns::Addr;
 
 const SIZES: &[(&str, u64)] = &[
     ("", 1),
@@ -66,6 +68,18 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(nanos))
 }
 
+/// An address whose port is not chosen yet: `tcp://127.0.0.1`, `verbs://10.0.0.5:0`.
+///
+/// # Errors
+/// A text for people.
+pub(crate) fn parse_place(text: &str) -> Result<Addr, String> {
+    let addr: Addr = text.parse().map_err(|error| format!("{error}"))?;
+    match addr.port() {
+        None | Some(0) => Ok(addr.with_port(0)),
+        Some(port) => Err(format!("several sockets listen there: leave out the port {port}")),
+    }
+}
+
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -115,6 +129,16 @@ mod tests {
         ];
         for (text, micros) in cases {
             assert_eq!(parse_time(text), Ok(Duration::from_micros(micros)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_place_has_a_free_port() {
+        for text in ["verbs://10.0.0.5", "verbs://10.0.0.5:0"] {
+            assert_eq!(parse_place(text).unwrap().to_string(), "verbs://10.0.0.5:0");
+        }
+        for text in ["verbs://10.0.0.5:7000", "10.0.0.5", "verbs://h:x"] {
+            assert!(parse_place(text).is_err(), "{text}");
         }
     }
 

@@ -24,6 +24,26 @@ fn the_demo_checks_every_delivery() {
 }
 
 #[test]
+fn the_demo_runs_where_it_is_told_to() {
+    for addr in ["tcp://127.77.0.1", "tcp://[::1]:0"] {
+        let done = fabric(["demo", "--addr", addr]).end().ok();
+        let place = format!("12 processes over {},", addr.trim_end_matches(":0"));
+        assert!(done.text().contains(&place), "{}", done.text());
+    }
+    assert_eq!(run("demo --addr tcp://127.0.0.1:80").code, Some(2));
+    let done = run("demo --addr tcp://no.such.host.invalid");
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    assert!(done.error_line().contains("check the spelling"), "{}", done.err);
+}
+
+#[test]
+fn a_demo_that_takes_too_long_says_what_to_do() {
+    let done = run("demo --timeout 1ms");
+    assert_eq!(done.code, Some(1));
+    assert!(done.error_line().contains("--timeout"), "{}", done.err);
+}
+
+#[test]
 fn the_demo_takes_any_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("input");

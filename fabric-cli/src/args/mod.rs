@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use msg_patterns::Addr;
 
 pub(crate) use common::{Ends, Tuning};
 pub(crate) use feed::Feed;
@@ -17,7 +18,7 @@ pub(crate) use store::Store;
 
 use crate::exit::CODES;
 use crate::report::Style;
-use crate::units::parse_time;
+use crate::units::{parse_place, parse_time};
 
 /// Messaging patterns over any fabric: PUB/SUB, PUSH/PULL and REQ/REP from the shell.
 ///
@@ -186,6 +187,12 @@ pub(crate) struct DemoArgs {
     /// File to send, line by line and in pieces; by default 190 KiB of measurements that come along
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
+    /// Where its processes listen, each at a port of its own: verbs://10.0.0.5, softroce://eth0
+    #[arg(long, value_name = "URL", default_value = "tcp://127.0.0.1", value_parser = parse_place)]
+    pub(crate) addr: Addr,
+    /// How long it may take; by default 13s and another second for each MiB of the file
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) timeout: Option<Duration>,
 }
 
 #[derive(Debug, Args)]

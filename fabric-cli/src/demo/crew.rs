@@ -1,8 +1,12 @@
-//! What all processes of the demo share: who starts them, and how long they may take.
+//! What all processes of the demo share: who starts them, where they listen, and how long they may
+//! take.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use msg_patterns::Addr;
+
+use crate::args::DemoArgs;
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 
@@ -15,9 +19,12 @@ const BYTES_PER_SECOND: usize = 1 << 20;
 pub(crate) struct Crew {
     /// This program, which plays all the parts.
     pub(crate) program: PathBuf,
+    /// Where processes listen; each picks a port.
+    pub(crate) addr: Addr,
     /// Whether a signal came.
     pub(crate) interrupt: Interrupt,
-    end: Instant,
+    /// Nothing after a time limit too long to come.
+    end: Option<Instant>,
 }
 
 impl Crew {
@@ -25,10 +32,15 @@ impl Crew {
     ///
     /// # Errors
     /// `Failed` when this program cannot be found again.
-    pub(crate) fn new(interrupt: Interrupt, bytes: usize) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        args: &DemoArgs,
+        interrupt: Interrupt,
+        bytes: usize,
+    ) -> Result<Self, Failure> {
         let program = std::env::current_exe().map_err(Failure::io("this program"))?;
         let more = Duration::from_secs((bytes / BYTES_PER_SECOND) as u64);
-        Ok(Self { program, interrupt, end: Instant::now() + TIME + more })
+        let end = Instant::now().checked_add(args.timeout.unwrap_or(TIME + more));
+        Ok(Self { program, addr: args.addr.clone(), interrupt, end })
     }
 
     /// The demo may go on.
@@ -39,9 +51,10 @@ impl Crew {
         if self.interrupt.is_hit() {
             return Err(Failure::Interrupted);
         }
-        if Instant::now() < self.end {
+        if self.end.is_none_or(|end| Instant::now() < end) {
             return Ok(());
         }
-        Err(Failure::new(format!("{who} did not end in time: is this machine very busy?")))
+        let text = format!("{who} did not end in time: is this machine very busy? Raise --timeout");
+        Err(Failure::new(text))
     }
 }

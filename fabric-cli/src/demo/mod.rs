@@ -11,6 +11,8 @@ mod table;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
+use msg_patterns::Addr;
+
 use crate::args::{DemoArgs, Global};
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
@@ -32,27 +34,28 @@ const ACTS: [Act; 3] = [publish::play, pipeline::play, service::play];
 pub(crate) fn run(args: &DemoArgs, _global: &Global) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(GRACE, || {})?;
     let data = Data::load(args.input.as_deref())?;
-    let crew = Crew::new(interrupt, data.bytes())?;
+    let crew = Crew::new(args, interrupt, data.bytes())?;
     let started = Instant::now();
     let mut rows = Vec::new();
     let played: Result<(), Failure> = ACTS.iter().try_for_each(|act| {
         rows.extend(act(&crew, &data)?);
         Ok(())
     });
-    print(&rows, &data, started.elapsed())?;
+    print(&rows, &data, &crew, started.elapsed())?;
     played?;
     verdict(&rows)
 }
 
-fn print(rows: &[Row], data: &Data, took: Duration) -> Result<(), Failure> {
+fn print(rows: &[Row], data: &Data, crew: &Crew, took: Duration) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let text = format!(
-        "{}\n{}: {} lines, {} bytes; {} processes over TCP on loopback, {:.1} s",
+        "{}\n{}: {} lines, {} bytes; {} processes over {}, {:.1} s",
         table(rows),
         data.name(),
         data.lines().len(),
         data.bytes(),
         rows.len(),
+        Addr::new(crew.addr.scheme(), crew.addr.host(), None),
         took.as_secs_f64()
     );
     writeln!(out, "{text}").map_err(Failure::io("standard output"))

@@ -31,14 +31,14 @@ pub(crate) fn play(crew: &Crew, data: &Data) -> Result<Vec<Row>, Failure> {
 }
 
 fn start_sink(crew: &Crew, count: u64) -> Result<Player<'_>, Failure> {
-    let args = format!("pull tcp://127.0.0.1:0 --count {count} --body --discard --checksum-sum");
+    let addr = &crew.addr;
+    let args = format!("pull {addr} --count {count} --body --discard --checksum-sum");
     Player::start(crew, "sink", &args, None)
 }
 
 fn start_pusher<'a>(crew: &'a Crew, data: &Data) -> Result<Player<'a>, Failure> {
-    let args = format!(
-        "push --bind tcp://127.0.0.1:0 --ack --wait-peers {WORKERS} --checksum-sum --lines"
-    );
+    let addr = &crew.addr;
+    let args = format!("push --bind {addr} --ack --wait-peers {WORKERS} --checksum-sum --lines");
     Player::start(crew, "pusher", &args, Some(&data.path()))
 }
 

@@ -34,10 +34,10 @@ pub(crate) fn play(crew: &Crew, data: &Data) -> Result<Vec<Row>, Failure> {
 
 /// Each line is published with the next topic; two subscribers take each.
 fn start_publisher<'a>(crew: &'a Crew, data: &Data) -> Result<Player<'a>, Failure> {
+    let addr = &crew.addr;
     let topics = TOPICS.map(|topic| format!("--topic {topic}")).join(" ");
-    let args = format!(
-        "pub tcp://127.0.0.1:0 {topics} --wait-subscribers 2 --when-full block --checksum --lines"
-    );
+    let args =
+        format!("pub {addr} {topics} --wait-subscribers 2 --when-full block --checksum --lines");
     Player::start(crew, "publisher", &args, Some(&data.path()))
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn play(crew: &Crew, data: &Data) -> Result<Vec<Row>, Failure> {
 }
 
 fn start_server(crew: &Crew, count: u64) -> Result<Player<'_>, Failure> {
-    let args = format!("rep tcp://127.0.0.1:0 --count {count} --checksum-sum");
+    let args = format!("rep {} --count {count} --checksum-sum", crew.addr);
     Player::start(crew, "server", &args, None)
 }
 
