@@ -1,15 +1,14 @@
 //! The provider "verbs on a soft-RoCE link".
 
 use fabric_core::{Addr, Device, Error, ErrorKind, Fabric};
-use fabric_verbs::{VerbsFabric, VerbsOptions};
+use fabric_verbs::{VerbsDomain, VerbsFabric, VerbsOptions};
 
-use crate::domain::SoftRoceDomain;
 use crate::{link_for, links};
 
 /// The scheme this provider serves.
-pub(crate) const SCHEME: &str = "softroce";
+const SCHEME: &str = "softroce";
 
-/// Opens domains on soft-RoCE links, and makes the link that an address needs if this process may.
+/// Opens verbs domains on soft-RoCE links, and makes the link that an address needs if this process may.
 ///
 /// `softroce://eth0:7000` is at the addresses of `eth0`, `softroce://10.0.0.5:7000` on the interface
 /// that leads there, `softroce://*:7000` on any link there is. A link made for an address stays:
@@ -20,14 +19,15 @@ pub struct SoftRoceFabric {
 }
 
 impl SoftRoceFabric {
-    /// A provider whose domains have these settings; their device is chosen by address.
+    /// A provider whose domains have these settings; their device is chosen by address, and their
+    /// scheme is `softroce`.
     pub fn new(options: VerbsOptions) -> Self {
         Self { options }
     }
 }
 
 impl Fabric for SoftRoceFabric {
-    type Domain = SoftRoceDomain;
+    type Domain = VerbsDomain;
 
     fn schemes(&self) -> &'static [&'static str] {
         &[SCHEME]
@@ -44,21 +44,21 @@ impl Fabric for SoftRoceFabric {
     }
 
     /// On any link that there is.
-    fn open(&self) -> Result<SoftRoceDomain, Error> {
+    fn open(&self) -> Result<VerbsDomain, Error> {
         self.open_for(&Addr::new(SCHEME, "*", None))
     }
 
-    fn open_for(&self, addr: &Addr) -> Result<SoftRoceDomain, Error> {
-        let link = link_for(&checked(addr)?)?;
-        let options = VerbsOptions { device: Some(link.name.clone()), ..self.options.clone() };
-        Ok(SoftRoceDomain::new(VerbsFabric::new(options).open()?, link))
+    fn open_for(&self, addr: &Addr) -> Result<VerbsDomain, Error> {
+        check(addr)?;
+        let device = Some(link_for(addr)?.name);
+        let options = VerbsOptions { device, scheme: SCHEME, ..self.options.clone() };
+        VerbsFabric::new(options).open()
     }
 }
 
-/// The address, if it is one of this provider.
-pub(crate) fn checked(addr: &Addr) -> Result<Addr, Error> {
+fn check(addr: &Addr) -> Result<(), Error> {
     if addr.scheme() == SCHEME {
-        return Ok(addr.clone());
+        return Ok(());
     }
     let text = format!("{addr} is no soft-RoCE address: it begins with {SCHEME}://");
     Err(Error::new(ErrorKind::Unsupported, text))

@@ -23,8 +23,6 @@
 #![forbid(unsafe_code)]
 
 mod channel;
-#[cfg(feature = "verbs")]
-mod domain;
 mod ensure;
 #[cfg(feature = "verbs")]
 mod fabric;
@@ -35,8 +33,6 @@ mod route;
 mod status;
 mod temporary;
 
-#[cfg(feature = "verbs")]
-pub use domain::SoftRoceDomain;
 pub use ensure::link_for;
 #[cfg(feature = "verbs")]
 pub use fabric::SoftRoceFabric;

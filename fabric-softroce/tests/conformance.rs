@@ -4,8 +4,9 @@
 //! Without that variable each case says so and ends; with `FABRIC_REQUIRE_RXE=1` that is a failure.
 
 use fabric_conformance::{Harness, conformance_tests};
-use fabric_core::{Addr, Domain, Fabric};
-use fabric_softroce::{SoftRoceDomain, SoftRoceFabric};
+use fabric_core::{Addr, Domain, ErrorKind, Fabric};
+use fabric_softroce::{SoftRoceFabric, link_on};
+use fabric_verbs::VerbsDomain;
 
 struct SoftRoce {
     interface: String,
@@ -18,13 +19,13 @@ impl SoftRoce {
 }
 
 impl Harness for SoftRoce {
-    type Domain = SoftRoceDomain;
+    type Domain = VerbsDomain;
 
     fn name(&self) -> &str {
         "softroce"
     }
 
-    fn domain(&self) -> SoftRoceDomain {
+    fn domain(&self) -> VerbsDomain {
         SoftRoceFabric::default().open_for(&self.at(0)).expect("a domain on a soft-RoCE link")
     }
 
@@ -65,10 +66,10 @@ mod softroce {
     fn a_domain_is_on_the_link_of_its_address() {
         let Some(interface) = interface() else { return };
         let domain = SoftRoce { interface: interface.clone() }.domain();
-        assert_eq!(domain.link().interface, interface);
-        assert_eq!(domain.caps().provider, "softroce");
+        let link = link_on(&interface).unwrap().expect("its link");
+        assert_eq!((domain.caps().provider, &domain.caps().device), ("softroce", &link.name));
         let devices = SoftRoceFabric::default().devices().unwrap();
-        assert!(devices.iter().any(|device| device.name == domain.link().name));
+        assert!(devices.iter().any(|device| device.name == link.name));
     }
 
     #[test]
@@ -76,7 +77,14 @@ mod softroce {
         let Some(interface) = interface() else { return };
         let mut domain = SoftRoce { interface }.domain();
         let addr: Addr = "verbs://10.9.1.1:7000".parse().unwrap();
-        assert_eq!(domain.connect(&addr).unwrap_err().kind(), fabric_core::ErrorKind::Unsupported);
-        assert!(SoftRoceFabric::default().open_for(&addr).is_err());
+        let refusals = [
+            domain.connect(&addr).unwrap_err(),
+            domain.listen(&addr).unwrap_err(),
+            SoftRoceFabric::default().open_for(&addr).unwrap_err(),
+        ];
+        for refusal in refusals {
+            assert_eq!(refusal.kind(), ErrorKind::Unsupported);
+            assert!(refusal.message().contains("it begins with softroce://"), "{refusal}");
+        }
     }
 }

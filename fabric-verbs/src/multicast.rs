@@ -83,7 +83,7 @@ impl Groups {
 
 impl Driver {
     fn join_group(&mut self, group: &Addr) -> Result<GroupId, Error> {
-        let addr = group_address(group)?;
+        let addr = group_address(group, self.options.scheme)?;
         let failed = |error| status::listen_error(error, group);
         self.groups.next += 1;
         let number = self.groups.next;
@@ -239,7 +239,7 @@ impl Driver {
             group.sending.pop_front();
             self.room += 1;
         }
-        let peer = resolve::addr_of(group.addr);
+        let peer = resolve::addr_in(self.options.scheme, group.addr);
         if let Verdict::Bad(error) = status::verdict(completion, &peer) {
             group.fail(&error);
         }
@@ -358,11 +358,8 @@ impl Multicast for VerbsDomain {
 }
 
 /// The group that `addr` names. Its port means nothing.
-fn group_address(addr: &Addr) -> Result<SocketAddr, Error> {
-    if addr.scheme() != resolve::SCHEME {
-        let text = format!("{addr} is no verbs address: it begins with {}://", resolve::SCHEME);
-        return Err(Error::new(ErrorKind::Unsupported, text));
-    }
+fn group_address(addr: &Addr, scheme: &str) -> Result<SocketAddr, Error> {
+    resolve::check_scheme(addr, scheme)?;
     let ip: Option<std::net::IpAddr> = addr.host().parse().ok();
     ip.filter(std::net::IpAddr::is_multicast).map(|ip| SocketAddr::new(ip, 0)).ok_or_else(|| {
         let text = format!("{addr} is no multicast group: use an address like 239.1.2.3");
@@ -380,7 +377,9 @@ mod tests {
 
     #[test]
     fn only_groups_can_be_joined() {
-        let group = |text: &str| group_address(&text.parse().unwrap()).map_err(|e| e.kind());
+        let group = |text: &str| {
+            group_address(&text.parse().unwrap(), "verbs").map_err(|error| error.kind())
+        };
         assert_eq!(group("verbs://239.1.2.3"), Ok("239.1.2.3:0".parse().unwrap()));
         assert_eq!(group("verbs://10.0.0.1:5"), Err(ErrorKind::Address));
         assert_eq!(group("verbs://rxe0"), Err(ErrorKind::Address));

@@ -48,11 +48,6 @@ pub(crate) fn peers(
     find(addr, port, devices)
 }
 
-/// A socket address in this provider's scheme.
-pub(crate) fn addr_of(at: SocketAddr) -> Addr {
-    addr_in(SCHEME, at)
-}
-
 /// A socket address in the scheme that the user chose.
 pub(crate) fn addr_in(scheme: &str, at: SocketAddr) -> Addr {
     let host = if at.ip().is_unspecified() { "*".into() } else { host_of(at) };
@@ -66,12 +61,21 @@ fn host_of(at: SocketAddr) -> String {
     }
 }
 
+/// Whether an address is for domains of this scheme.
+///
+/// # Errors
+/// `Unsupported` if not.
+pub(crate) fn check_scheme(addr: &Addr, scheme: &str) -> Result<(), Error> {
+    if addr.scheme() == scheme {
+        return Ok(());
+    }
+    let text = format!("{addr} is no {scheme} address: it begins with {scheme}://");
+    Err(Error::new(ErrorKind::Unsupported, text))
+}
+
 /// The port, if the rest makes sense too.
 fn check(addr: &Addr, scheme: &str) -> Result<u16, Error> {
-    if addr.scheme() != scheme {
-        let text = format!("{addr} is no {scheme} address: it begins with {scheme}://");
-        return Err(Error::new(ErrorKind::Unsupported, text));
-    }
+    check_scheme(addr, scheme)?;
     if !matches!(addr.path(), "" | "/") {
         let text = format!("{addr}: {scheme} addresses have no path, end it at the port");
         return Err(Error::new(ErrorKind::Address, text));
@@ -147,7 +151,7 @@ mod tests {
         assert_eq!(peers(&addr, SCHEME, &[]).unwrap(), ["10.0.0.5:7000".parse().unwrap()]);
         let all = places(&"verbs://*:0".parse().unwrap(), SCHEME, &[]).unwrap();
         assert_eq!(all, ["0.0.0.0:0".parse().unwrap()]);
-        assert_eq!(addr_of(all[0]).to_string(), "verbs://*:0");
+        assert_eq!(addr_in(SCHEME, all[0]).to_string(), "verbs://*:0");
     }
 
     #[test]
