@@ -76,7 +76,8 @@ pub(crate) struct State<R> {
     pub(crate) core: Core<R>,
     driving: bool,
     sleepers: usize,
-    last_flush: Instant,
+    /// On the socket's clock.
+    last_flush: Option<Duration>,
     flushes: u32,
     sends: u32,
     /// The next deadline as the background thread last saw it.
@@ -92,7 +93,7 @@ impl<R: Role> Shared<R> {
             core,
             driving: false,
             sleepers: 0,
-            last_flush: Instant::now(),
+            last_flush: None,
             flushes: 0,
             sends: 0,
             due_known: None,
@@ -164,9 +165,9 @@ impl<R: Role> Shared<R> {
         if !full && self.gathers(state) {
             return;
         }
-        let now = Instant::now();
-        if full || now.duration_since(state.last_flush) >= FLUSH_INTERVAL {
-            state.last_flush = now;
+        let now = state.core.net.now();
+        if full || state.last_flush.is_none_or(|last| now >= last + FLUSH_INTERVAL) {
+            state.last_flush = Some(now);
             self.flush(state);
         } else if state.core.net.has_unflushed() {
             self.flags.defer(&self.background);
@@ -394,7 +395,7 @@ impl<R: Role> Driven for Shared<R> {
 
     fn flush_tail(&self) {
         if let Some(mut state) = self.state.try_lock() {
-            state.last_flush = Instant::now();
+            state.last_flush = Some(state.core.net.now());
             state.core.net.flush();
             self.flags.count_flush();
         }
