@@ -50,6 +50,23 @@ fn free(granted: u64, used: u64) -> u64 {
     if granted == u64::MAX { u64::MAX } else { granted.saturating_sub(used) }
 }
 
+/// Some messages and their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Whole messages.
+    pub messages: u64,
+    /// Bytes over all their parts.
+    pub bytes: u64,
+}
+
+impl Tally {
+    /// Counts one more message of `bytes`.
+    pub fn add(&mut self, bytes: u64) {
+        self.messages += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
 /// The sender's view: what it may still send.
 #[derive(Debug, Clone)]
 pub struct Window {
@@ -66,14 +83,29 @@ impl Window {
 
     /// Whether a message of `bytes` may be sent now.
     pub fn has_room(&self, bytes: u64) -> bool {
-        free(self.granted.messages, self.sent.messages) > 0
-            && fits(bytes, free(self.granted.bytes, self.sent.bytes), self.window_bytes)
+        self.has_room_behind(Tally::default(), bytes)
     }
 
-    /// Counts a message of `bytes` as sent.
-    pub fn on_sent(&mut self, bytes: u64) {
-        self.sent.messages += 1;
-        self.sent.bytes = self.sent.bytes.saturating_add(bytes);
+    /// Whether a message of `bytes` may be sent once those of `tally` were, which are not counted
+    /// yet.
+    pub fn has_room_behind(&self, tally: Tally, bytes: u64) -> bool {
+        let free = self.free_behind(tally);
+        free.messages > 0 && fits(bytes, free.bytes, self.window_bytes)
+    }
+
+    /// What is left once the messages of `tally` were sent: messages that fit together in both
+    /// counts may all go.
+    pub fn free_behind(&self, tally: Tally) -> Room {
+        Room {
+            messages: free(self.granted.messages, self.sent.messages + tally.messages),
+            bytes: free(self.granted.bytes, self.sent.bytes.saturating_add(tally.bytes)),
+        }
+    }
+
+    /// Counts messages as sent.
+    pub fn on_sent(&mut self, tally: Tally) {
+        self.sent.messages += tally.messages;
+        self.sent.bytes = self.sent.bytes.saturating_add(tally.bytes);
     }
 
     /// Messages sent since the link came up.
@@ -102,6 +134,8 @@ pub struct Grant {
     granted: Room,
     received: Room,
     consumed: Room,
+    /// From this much consumed on, new credit is due.
+    due: Room,
     grown: bool,
 }
 
@@ -109,7 +143,8 @@ impl Grant {
     /// A grant of `window` to start with, as said in HELLO.
     pub fn new(window: Room) -> Self {
         let none = Room { messages: 0, bytes: 0 };
-        Self { window, granted: window, received: none, consumed: none, grown: false }
+        let due = due(window, window);
+        Self { window, granted: window, received: none, consumed: none, due, grown: false }
     }
 
     /// Counts a message that arrived.
@@ -127,10 +162,25 @@ impl Grant {
         Ok(())
     }
 
-    /// Counts a message that the application took, or that was dropped here.
-    pub fn on_consumed(&mut self, bytes: u64) {
+    /// Counts messages that arrived together, if they were all granted without an exception for
+    /// large ones; says whether. If not nothing changed: count one by one.
+    #[must_use]
+    pub fn on_messages(&mut self, tally: Tally) -> bool {
+        let granted = tally.messages <= free(self.granted.messages, self.received.messages)
+            && tally.bytes <= free(self.granted.bytes, self.received.bytes);
+        if granted {
+            self.received.messages += tally.messages;
+            self.received.bytes = self.received.bytes.saturating_add(tally.bytes);
+        }
+        granted
+    }
+
+    /// Counts a message that the application took, or that was dropped here. Says whether new
+    /// credit may be due.
+    pub fn on_consumed(&mut self, bytes: u64) -> bool {
         self.consumed.messages += 1;
         self.consumed.bytes = self.consumed.bytes.saturating_add(bytes);
+        self.consumed.messages >= self.due.messages || self.consumed.bytes >= self.due.bytes
     }
 
     /// Messages received since the link came up.
@@ -144,12 +194,13 @@ impl Grant {
             messages: total(self.window.messages, self.consumed.messages, self.granted.messages),
             bytes: total(self.window.bytes, self.consumed.bytes, self.granted.bytes),
         };
-        let due = gained(self.granted.messages, target.messages, self.window.messages)
+        let is_due = gained(self.granted.messages, target.messages, self.window.messages)
             || gained(self.granted.bytes, target.bytes, self.window.bytes);
-        let due = due || (self.grown && target != self.granted);
+        let is_due = is_due || (self.grown && target != self.granted);
         self.grown = false;
-        due.then(|| {
+        is_due.then(|| {
             self.granted = target;
+            self.due = due(self.granted, self.window);
             target
         })
     }
@@ -159,6 +210,7 @@ impl Grant {
     pub fn set_messages(&mut self, messages: u64) {
         self.grown = messages > self.window.messages;
         self.window.messages = messages;
+        self.due = due(self.granted, self.window);
     }
 }
 
@@ -168,7 +220,23 @@ fn total(window: u64, consumed: u64, granted: u64) -> u64 {
 
 /// Whether the step from `granted` to `target` is at least half a window.
 fn gained(granted: u64, target: u64, window: u64) -> bool {
-    target > granted && target - granted >= (window / 2).max(1)
+    target > granted && target - granted >= step(window)
+}
+
+fn step(window: u64) -> u64 {
+    (window / 2).max(1)
+}
+
+/// How much must have been consumed until the next step is due.
+fn due(granted: Room, window: Room) -> Room {
+    let due = |granted: u64, window: u64| match granted {
+        u64::MAX => u64::MAX,
+        _ => granted.saturating_add(step(window)).saturating_sub(window),
+    };
+    Room {
+        messages: due(granted.messages, window.messages),
+        bytes: due(granted.bytes, window.bytes),
+    }
 }
 
 #[cfg(test)]
@@ -177,11 +245,15 @@ mod tests {
 
     use super::*;
 
+    fn one(bytes: u64) -> Tally {
+        Tally { messages: 1, bytes }
+    }
+
     #[test]
     fn a_message_over_the_window_goes_alone() {
         let mut window = Window::new(Room { messages: 10, bytes: 100 });
         assert!(window.has_room(1_000));
-        window.on_sent(1_000);
+        window.on_sent(one(1_000));
         assert!(!window.has_room(1));
     }
 
@@ -211,7 +283,45 @@ mod tests {
         assert_eq!(grant.on_message(1), Err(CreditError::Overdrawn));
     }
 
+    #[test]
+    fn messages_that_came_together_are_all_granted_or_counted_one_by_one() {
+        let mut grant = Grant::new(Room { messages: 3, bytes: 100 });
+        assert!(grant.on_messages(Tally { messages: 2, bytes: 90 }));
+        assert!(!grant.on_messages(Tally { messages: 2, bytes: 2 }));
+        assert!(!grant.on_messages(Tally { messages: 1, bytes: 11 }));
+        assert_eq!(grant.received_messages(), 2);
+        assert!(grant.on_messages(Tally { messages: 1, bytes: 10 }));
+        assert_eq!(grant.on_message(0), Err(CreditError::Overdrawn));
+    }
+
+    #[test]
+    fn what_is_free_behind_messages_is_free_once_they_were_sent() {
+        let mut window = Window::new(Room { messages: 5, bytes: 100 });
+        let tally = Tally { messages: 4, bytes: 60 };
+        let behind = window.free_behind(tally);
+        assert_eq!((window.has_room_behind(tally, 50), window.has_room(50)), (false, true));
+        window.on_sent(tally);
+        assert_eq!((window.free_behind(Tally::default()), behind.messages), (behind, 1));
+    }
+
     proptest! {
+        /// The cheap answer of `on_consumed` never misses credit that is due.
+        #[test]
+        fn consuming_tells_when_credit_is_due(
+            window in (0..20_u64, 1..200_u64),
+            steps in prop::collection::vec((0..60_u64, 0..40_u64, any::<bool>()), 1..200),
+        ) {
+            let mut grant = Grant::new(Room { messages: window.0, bytes: window.1 });
+            for (bytes, messages, resize) in steps {
+                if resize {
+                    grant.set_messages(messages);
+                    grant.poll_due();
+                }
+                let told = grant.on_consumed(bytes);
+                prop_assert_eq!(told, grant.poll_due().is_some());
+            }
+        }
+
         #[test]
         fn a_consumer_that_keeps_consuming_never_leaves_its_sender_stuck(
             window in (1..20_u64, 1..200_u64),
@@ -229,7 +339,7 @@ mod tests {
                         prop_assert_eq!(sender.on_credit(total), Ok(()));
                     }
                 }
-                sender.on_sent(size);
+                sender.on_sent(one(size));
                 prop_assert_eq!(receiver.on_message(size), Ok(()));
                 unread.push_back(size);
                 prop_assert!(unread.len() as u64 <= window.0);

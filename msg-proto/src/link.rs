@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use crate::fault::Fault;
 
-use crate::credit::{CreditError, Grant, Room, Window};
+use crate::credit::{CreditError, Grant, Room, Tally, Window};
 use crate::types::SocketType;
 use crate::wire::{CONTEXT_BYTES_MAX, Hello, VERSION, VERSION_MIN};
 
@@ -270,10 +270,21 @@ impl Link {
         found
     }
 
-    /// The application took a message of `bytes`, or it was dropped here.
-    pub fn on_consumed(&mut self, bytes: u64) {
-        self.grant.on_consumed(bytes);
-        self.announce();
+    /// Messages came together. Says whether all of them were granted; if not nothing was counted,
+    /// and they are to be told one by one.
+    #[must_use]
+    pub fn on_messages(&mut self, tally: Tally) -> bool {
+        self.state != LinkState::Greeting && self.grant.on_messages(tally)
+    }
+
+    /// The application took a message of `bytes`, or it was dropped here. Says whether there may be
+    /// something to do.
+    pub fn on_consumed(&mut self, bytes: u64) -> bool {
+        let due = self.grant.on_consumed(bytes);
+        if due {
+            self.announce();
+        }
+        due
     }
 
     /// The room for received messages changed.
@@ -379,12 +390,26 @@ impl Link {
 
     /// Whether a message of `bytes` may be sent now.
     pub fn has_room(&self, bytes: u64) -> bool {
-        self.state == LinkState::Up && self.window.has_room(bytes)
+        self.has_room_behind(Tally::default(), bytes)
     }
 
-    /// Counts a message of `bytes` as sent.
-    pub fn on_sent(&mut self, bytes: u64) {
-        self.window.on_sent(bytes);
+    /// Whether a message of `bytes` may be sent once those of `tally` were, which are not counted
+    /// yet.
+    pub fn has_room_behind(&self, tally: Tally, bytes: u64) -> bool {
+        self.state == LinkState::Up && self.window.has_room_behind(tally, bytes)
+    }
+
+    /// What may be sent without asking again, once the messages of `tally` were.
+    pub fn free_behind(&self, tally: Tally) -> Room {
+        match self.state {
+            LinkState::Up => self.window.free_behind(tally),
+            _ => Room { messages: 0, bytes: 0 },
+        }
+    }
+
+    /// Counts messages as sent.
+    pub fn on_sent(&mut self, tally: Tally) {
+        self.window.on_sent(tally);
     }
 
     /// Messages sent since the link came up.

@@ -50,11 +50,23 @@ impl<P: Peer> Ring<P> {
 
     /// The first peer after the last one chosen that `may` be, and makes it the last one.
     pub(crate) fn next(&mut self, mut may: impl FnMut(P) -> bool) -> Option<P> {
-        let (later, sooner) = self.peers.split_at_checked(self.turn)?;
-        let after = sooner.iter().chain(later).copied();
-        let (steps, peer) = after.enumerate().find(|(_, peer)| may(*peer))?;
+        // Mostly the first one asked will do.
+        let turn = if self.turn < self.peers.len() { self.turn } else { 0 };
+        let first = *self.peers.get(turn)?;
+        if may(first) {
+            (self.last, self.turn) = (Some(first), turn + 1);
+            return Some(first);
+        }
+        self.next_other(turn, may)
+    }
+
+    /// As `next`, when the one at `turn` was asked in vain.
+    fn next_other(&mut self, turn: usize, mut may: impl FnMut(P) -> bool) -> Option<P> {
+        let (sooner, later) = self.peers.split_at_checked(turn)?;
+        let after = later.iter().chain(sooner).copied().enumerate().skip(1);
+        let (steps, peer) = after.into_iter().find(|(_, peer)| may(*peer))?;
         self.last = Some(peer);
-        self.turn = (self.turn + steps) % self.peers.len() + 1;
+        self.turn = (turn + steps) % self.peers.len() + 1;
         Some(peer)
     }
 }

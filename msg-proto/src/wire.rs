@@ -221,6 +221,17 @@ pub fn part_head(more: bool, len: u32) -> [u8; HEAD_BYTES] {
     [kind::PART, if more { FLAG } else { 0 }, 0, 0, a, b, c, d]
 }
 
+/// The body of the PART at the beginning of `bytes` if it is a whole message, as most are.
+pub fn lone_part(bytes: &[u8]) -> Option<&[u8]> {
+    let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+    let head = u64::from_le_bytes(*head);
+    // Kind without flags or reserved bytes, all in one comparison.
+    if head as u32 != u32::from(kind::PART) {
+        return None;
+    }
+    rest.get(..(head >> 32) as usize)
+}
+
 impl<'a> Frame<'a> {
     /// The frame's bytes. Bodies are at most `u32::MAX` bytes long; a fabric message is far shorter.
     pub fn encode(&self) -> Encoded<'a> {
@@ -447,6 +458,22 @@ mod tests {
     fn the_short_head_of_a_part_is_the_same_as_the_long_one() {
         let part = Frame::Part { more: true, body: b"xyz" };
         assert_eq!(part.encode().head(), part_head(true, 3));
+    }
+
+    #[test]
+    fn a_lone_part_is_seen_without_decoding() {
+        let lone = encode(&Frame::Part { more: false, body: b"xyz" });
+        assert_eq!(lone_part(&[&lone[..], b"next"].concat()), Some(&b"xyz"[..]));
+        assert_eq!(lone_part(&lone[..lone.len() - 1]), None);
+        assert_eq!(lone_part(&lone[..HEAD_BYTES - 1]), None);
+        for other in [Frame::Part { more: true, body: b"x" }, Frame::Bye, Frame::Settled] {
+            assert_eq!(lone_part(&encode(&other)), None);
+        }
+        for at in 0..4 {
+            let mut bad = lone.clone();
+            bad[at] ^= 2;
+            assert_eq!(lone_part(&bad), None);
+        }
     }
 
     #[test]

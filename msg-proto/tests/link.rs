@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use msg_proto::credit::Room;
+use msg_proto::credit::{Room, Tally};
 use msg_proto::fault::Fault;
 use msg_proto::link::{Heartbeat, Link, LinkAction, LinkConfig, LinkState};
 use msg_proto::types::SocketType;
@@ -216,7 +216,7 @@ impl Pair {
 
     fn send(&mut self, at: usize, bytes: u64) {
         if self.sides[at].link.has_room(bytes) {
-            self.sides[at].link.on_sent(bytes);
+            self.sides[at].link.on_sent(Tally { messages: 1, bytes });
             self.sides[1 - at].inbox.push_back(Letter::Message(bytes));
         }
     }

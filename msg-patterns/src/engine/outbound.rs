@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use fabric_core::{Access, Exposure, SendBuf, Slot};
+use msg_proto::credit::Tally;
 use msg_proto::link::LinkState;
 use msg_proto::wire::{self, Frame, HEAD_BYTES};
 use smallvec::SmallVec;
@@ -180,7 +181,7 @@ impl Net {
         let entry = self.peer_mut(peer);
         entry.sent += 1;
         if let Some(link) = &mut entry.link {
-            link.on_sent(size);
+            link.on_sent(Tally { messages: 1, bytes: size });
         }
         self.counters.sent += 1;
         self.counters.sent_bytes += size;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bolero::check;
-use msg_proto::credit::Room;
+use msg_proto::credit::{Room, Tally};
 use msg_proto::fault::Fault;
 use msg_proto::link::{Heartbeat, Link, LinkAction, LinkConfig, LinkState};
 use msg_proto::types::SocketType;
@@ -128,7 +128,7 @@ impl Scene {
     fn send(&mut self, bytes: u64) {
         if self.link.has_room(bytes) {
             assert_eq!(self.link.state(), LinkState::Up);
-            self.link.on_sent(bytes);
+            self.link.on_sent(Tally { messages: 1, bytes });
         }
     }
 

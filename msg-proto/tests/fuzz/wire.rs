@@ -1,7 +1,7 @@
 //! The decoder of frames.
 
 use bolero::check;
-use msg_proto::wire::{Frame, Frames, HEAD_BYTES};
+use msg_proto::wire::{Frame, Frames, HEAD_BYTES, lone_part};
 
 use crate::script::Script;
 
@@ -20,6 +20,11 @@ fn nearly_right_frames_decode_or_fail_and_what_decodes_encodes_to_the_same_bytes
 fn check_message(message: &[u8]) {
     let mut rest = message;
     for found in Frames::new(message) {
+        let lone = match found {
+            Ok(Frame::Part { more: false, body }) => Some(body),
+            _ => None,
+        };
+        assert_eq!(lone_part(rest), lone, "both decoders agree");
         let Ok(frame) = found else {
             assert_eq!(Frame::decode(rest).map(|_| ()), found.map(|_| ()));
             return;
