@@ -49,6 +49,16 @@ pub trait Fabric: Send + Sync {
         let _ = addr;
         self.open()
     }
+
+    /// The device that [`open_for`](Fabric::open_for) would open a domain on, as `Caps::device`
+    /// names it. `None` where a domain on any device will do.
+    ///
+    /// # Errors
+    /// As [`open_for`](Fabric::open_for).
+    fn device_for(&self, addr: &Addr) -> Result<Option<String>, Error> {
+        let _ = addr;
+        Ok(None)
+    }
 }
 
 /// A provider chosen at run time. Implemented for every [`Fabric`].
@@ -70,6 +80,11 @@ pub trait DynFabric: Send + Sync {
     /// # Errors
     /// As [`Fabric::open_for`].
     fn open_boxed_for(&self, addr: &Addr) -> Result<Box<dyn Domain>, Error>;
+    /// As [`Fabric::device_for`].
+    ///
+    /// # Errors
+    /// As [`Fabric::device_for`].
+    fn device_for(&self, addr: &Addr) -> Result<Option<String>, Error>;
 }
 
 impl<F: Fabric> DynFabric for F {
@@ -87,6 +102,10 @@ impl<F: Fabric> DynFabric for F {
 
     fn open_boxed_for(&self, addr: &Addr) -> Result<Box<dyn Domain>, Error> {
         Ok(Box::new(self.open_for(addr)?))
+    }
+
+    fn device_for(&self, addr: &Addr) -> Result<Option<String>, Error> {
+        Fabric::device_for(self, addr)
     }
 }
 

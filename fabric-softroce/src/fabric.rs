@@ -54,6 +54,11 @@ impl Fabric for SoftRoceFabric {
         let options = VerbsOptions { device, scheme: SCHEME, ..self.options.clone() };
         VerbsFabric::new(options).open()
     }
+
+    fn device_for(&self, addr: &Addr) -> Result<Option<String>, Error> {
+        check(addr)?;
+        if addr.host() == "*" { Ok(None) } else { Ok(Some(link_for(addr)?.name)) }
+    }
 }
 
 fn check(addr: &Addr) -> Result<(), Error> {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use fabric_core::{Addr, Error, ErrorKind, Event, Listener, ListenerId};
 
+use crate::choice;
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::hello::Hello;
@@ -48,6 +49,7 @@ impl Driver {
     /// # Errors
     /// `Address`, `AddrInUse`, `Unsupported` or `Host`.
     pub(crate) fn start_listening(&mut self, addr: &Addr) -> Result<Listener, Error> {
+        choice::check_named(addr, &self.queues.device().name())?;
         let mut last = Error::new(ErrorKind::Address, format!("{addr} has no address"));
         for place in resolve::places(addr, self.options.scheme, &self.devices)? {
             match self.listen_at(place, addr) {
@@ -65,7 +67,8 @@ impl Driver {
         let link = Id::new(&self.channel, LISTENER | number, Space::Connected).map_err(failed)?;
         link.bind(at).map_err(failed)?;
         if !at.ip().is_unspecified() && !link.is_on(self.queues.device()) {
-            let text = format!("{addr} is not an address of {}", self.queues.device().name());
+            let name = self.queues.device().name();
+            let text = format!("{addr} is not an address of {name}, which this domain is on");
             return Err(Error::new(ErrorKind::Address, text));
         }
         link.listen(BACKLOG).map_err(failed)?;

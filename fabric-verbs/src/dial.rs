@@ -1,10 +1,11 @@
 //! Connecting: address, route, queue pair, handshake; each step reports through an event.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use fabric_core::{Addr, EpId, Error, ErrorKind, Event};
 
+use crate::choice;
 use crate::credit::Credit;
 use crate::driver::Driver;
 use crate::endpoint::{Endpoint, Terms};
@@ -24,6 +25,8 @@ pub(crate) struct Dial {
     target: SocketAddr,
     /// What to try when this one fails, last one first.
     rest: Vec<SocketAddr>,
+    /// The address to come from, where the route would leave through another device than named.
+    from: Option<IpAddr>,
     offer: Option<Offer>,
     /// The connection manager took the last attempt for an old one; it is repeated once.
     is_repeated: bool,
@@ -64,6 +67,7 @@ impl Driver {
     /// # Errors
     /// `Address` or `Unsupported`.
     pub(crate) fn dial(&mut self, addr: &Addr) -> Result<EpId, Error> {
+        choice::check_named(addr, &self.queues.device().name())?;
         let mut rest = resolve::peers(addr, self.options.scheme, &self.devices)?;
         rest.reverse();
         let Some(target) = rest.pop() else {
@@ -71,7 +75,8 @@ impl Driver {
         };
         let id = self.table.next_id();
         let addr = addr.clone();
-        let dial = Dial { link: None, addr, target, rest, offer: None, is_repeated: false };
+        let dial =
+            Dial { link: None, addr, target, rest, from: None, offer: None, is_repeated: false };
         let index = self.table.insert(id, Phase::Dialing(Box::new(dial)));
         self.deadlines.dials.push(id, Instant::now());
         if let Err(error) = self.start(index) {
@@ -86,7 +91,7 @@ impl Driver {
         let Some((id, dial)) = self.dialing(index) else { return Ok(()) };
         let failed = |error| status::connect_error(error, &dial.addr);
         let link = Id::new(&channel, id.0, Space::Connected).map_err(failed)?;
-        link.resolve_address(dial.target, timeout_ms).map_err(failed)?;
+        link.resolve_address(dial.from, dial.target, timeout_ms).map_err(failed)?;
         dial.link = Some(link);
         Ok(())
     }
@@ -118,14 +123,33 @@ impl Driver {
         let Some((_, dial)) = self.dialing(index) else { return Ok(()) };
         let Some(link) = &dial.link else { return Ok(()) };
         if !link.is_on(&device) {
-            let text = format!(
-                "{} is reached by another device than {}: open the domain on that one",
-                dial.addr,
-                device.name()
-            );
-            return Err(Error::new(ErrorKind::Unreachable, text));
+            return self.turn_to_own_device(index);
         }
         link.resolve_route(timeout_ms).map_err(|error| status::connect_error(error, &dial.addr))
+    }
+
+    /// The route leads to another device. A user who named this one wants it all the same.
+    fn turn_to_own_device(&mut self, index: usize) -> Result<(), Error> {
+        let is_named = self.options.device.is_some();
+        let device = self.queues.device().clone();
+        let locals = choice::addresses(&device, &self.channel);
+        let Some((_, dial)) = self.dialing(index) else { return Ok(()) };
+        let from = choice::source_for(dial.target.ip(), &locals);
+        match from.filter(|_| is_named && dial.from.is_none()) {
+            Some(from) => {
+                dial.from = Some(from);
+                self.undo_attempt(index);
+                self.start(index)
+            }
+            None => {
+                let (addr, name) = (&dial.addr, device.name());
+                let text = format!(
+                    "{addr} is reached through another device than {name}: open the domain there, \
+                     or name {name} in the address with ?device={name}"
+                );
+                Err(Error::new(ErrorKind::Unreachable, text))
+            }
+        }
     }
 
     fn on_route(&mut self, index: usize) -> Result<(), Error> {
@@ -182,7 +206,7 @@ impl Driver {
             self.undo_attempt(index);
             let Some((_, dial)) = self.dialing(index) else { return };
             let Some(target) = dial.rest.pop() else { return self.fail_dial(index, error) };
-            dial.target = target;
+            (dial.target, dial.from) = (target, None);
             match self.start(index) {
                 Ok(()) => return,
                 Err(another) => error = another,

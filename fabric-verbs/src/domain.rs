@@ -27,9 +27,11 @@ pub struct VerbsDomain {
 }
 
 impl VerbsDomain {
-    pub(crate) fn open(mut options: VerbsOptions) -> Result<Self, Error> {
+    /// A domain on the device that `options` name, else on `chosen`, else on the first one that is
+    /// up.
+    pub(crate) fn open(mut options: VerbsOptions, chosen: Option<&str>) -> Result<Self, Error> {
         options.message_bytes_max = options.message_bytes_max.min(u32::MAX as usize);
-        let driver = Driver::new(options)?;
+        let driver = Driver::new(options, chosen)?;
         let caps = caps_of(&driver.options, driver.queues.device().name(), &driver.limits);
         Ok(Self { driver, caps })
     }

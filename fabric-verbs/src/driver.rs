@@ -9,6 +9,7 @@ use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId};
 
 use crate::accept::Listeners;
 use crate::buffers::{OutPackets, Registry};
+use crate::choice;
 use crate::kernel::Sleeper;
 use crate::limits::{
     COMPLETIONS, CONTROL_PACKETS, EVENTS_MAX, PACKET_BYTES, STOCK_MAX, WINDOW_MAX, WINDOW_MIN,
@@ -79,9 +80,9 @@ impl Driver {
     ///
     /// # Errors
     /// `Host` when there is no device, no permission, or a limit is in the way.
-    pub(crate) fn new(options: VerbsOptions) -> Result<Self, Error> {
+    pub(crate) fn new(options: VerbsOptions, chosen: Option<&str>) -> Result<Self, Error> {
         let devices = Device::all().map_err(status::open_error)?;
-        let device = choose(&devices, options.device.as_deref())?;
+        let device = choose(&devices, options.device.as_deref().or(chosen))?;
         let limits = device.limits().map_err(status::open_error)?;
         if limits.srq_wr_max == 0 {
             let text = format!("{} has no shared receive queues: use tcp://", device.name());
@@ -416,8 +417,11 @@ fn choose(devices: &[Device], name: Option<&str>) -> Result<Device, Error> {
     };
     found.cloned().ok_or_else(|| {
         let text = match name {
-            Some(name) => format!("there is no RDMA device {name}: check `rdma link`"),
-            None => status::no_device(),
+            Some(name) => {
+                format!("there is no RDMA device {name}; there {}", choice::listed(devices))
+            }
+            None if devices.is_empty() => status::no_device(),
+            None => format!("no RDMA device is up; there {}", choice::listed(devices)),
         };
         Error::new(ErrorKind::Host, text)
     })

@@ -1,7 +1,8 @@
 //! The provider itself: opens domains and lists devices.
 
-use fabric_core::{Device, Error, Fabric};
+use fabric_core::{Addr, Device, Error, Fabric};
 
+use crate::choice;
 use crate::domain::VerbsDomain;
 use crate::options::VerbsOptions;
 use crate::resolve::SCHEME;
@@ -43,12 +44,23 @@ impl Fabric for VerbsFabric {
     }
 
     fn open(&self) -> Result<VerbsDomain, Error> {
-        VerbsDomain::open(self.options.clone())
+        VerbsDomain::open(self.options.clone(), None)
+    }
+
+    fn open_for(&self, addr: &Addr) -> Result<VerbsDomain, Error> {
+        let device = choice::device_for(addr, &self.options)?;
+        let mut options = self.options.clone();
+        options.device = options.device.or_else(|| choice::named(addr).map(str::to_owned));
+        VerbsDomain::open(options, device.as_deref())
+    }
+
+    fn device_for(&self, addr: &Addr) -> Result<Option<String>, Error> {
+        choice::device_for(addr, &self.options)
     }
 }
 
 fn detail(device: &sys::Device) -> String {
-    let ips: Vec<String> = device.ips().iter().map(ToString::to_string).collect();
+    let ips: Vec<String> = choice::ips_of(device).iter().map(ToString::to_string).collect();
     let state = if device.is_active() { "up" } else { "down" };
     let kind = if device.limits().is_ok_and(|limits| limits.iwarp) { ", iWARP" } else { "" };
     format!("{state}{kind}, {}", if ips.is_empty() { "no address".into() } else { ips.join(", ") })

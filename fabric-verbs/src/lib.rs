@@ -30,6 +30,7 @@
 
 mod accept;
 mod buffers;
+mod choice;
 mod credit;
 mod dial;
 mod domain;

@@ -13,6 +13,7 @@ use fabric_core::{
 use smallvec::smallvec;
 
 use crate::buffers::{Own, Packet};
+use crate::choice;
 use crate::domain::{VerbsDomain, check_segments};
 use crate::driver::Driver;
 use crate::resolve;
@@ -127,8 +128,8 @@ impl Driver {
 
     /// An address of the device in the group's family.
     fn local_ip(&self, group: SocketAddr) -> Result<std::net::IpAddr, Error> {
-        let ips = self.queues.device().ips();
-        ips.into_iter().find(|ip| ip.is_ipv6() == group.is_ipv6()).ok_or_else(|| {
+        let locals = choice::addresses(self.queues.device(), &self.channel);
+        choice::source_for(group.ip(), &locals).ok_or_else(|| {
             let text =
                 format!("{} has no address of the family of {group}", self.queues.device().name());
             Error::new(ErrorKind::Address, text)

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 use fabric_core::{Addr, Error, ErrorKind};
 
+use crate::choice;
 use crate::sys::Device;
 
 /// The scheme this provider serves.
@@ -86,27 +87,30 @@ fn check(addr: &Addr, scheme: &str) -> Result<u16, Error> {
     })
 }
 
-fn find(addr: &Addr, port: u16, devices: &[Device]) -> Result<Vec<SocketAddr>, Error> {
+/// The socket addresses that the host of `addr` has: an IP address, a device, an interface or a
+/// name to look up.
+///
+/// # Errors
+/// `Address` when it is none of these.
+pub(crate) fn find(addr: &Addr, port: u16, devices: &[Device]) -> Result<Vec<SocketAddr>, Error> {
     let with_port =
         |ips: Vec<IpAddr>| ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
     if let Ok(ip) = addr.host().parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(ip, port)]);
     }
     if let Some(device) = devices.iter().find(|device| device.name() == addr.host()) {
-        return routable(device.ips(), addr, "device").map(with_port);
+        return routable(choice::ips_of(device), addr, "device").map(with_port);
     }
     if let Some(ips) = interface(addr.host()) {
         return routable(ips, addr, "interface").map(with_port);
     }
-    lookup(addr, port)
+    lookup(addr, port, devices)
 }
 
 /// Link-local addresses would need to say which interface they mean.
 fn routable(ips: Vec<IpAddr>, addr: &Addr, what: &str) -> Result<Vec<IpAddr>, Error> {
-    let is_routable = |ip: &IpAddr| match ip {
-        IpAddr::V4(_) => true,
-        IpAddr::V6(ip) => !ip.is_unicast_link_local(),
-    };
+    // Those of IPv4 need no interface to be named.
+    let is_routable = |ip: &IpAddr| ip.is_ipv4() || !choice::is_link_local(*ip);
     let ips: Vec<IpAddr> = ips.into_iter().filter(is_routable).collect();
     if ips.is_empty() {
         let text = format!("{addr}: the {what} {} has no IP address: give it one", addr.host());
@@ -123,10 +127,13 @@ fn interface(name: &str) -> Option<Vec<IpAddr>> {
     (!found.is_empty()).then(|| found.iter().map(if_addrs::Interface::ip).collect())
 }
 
-fn lookup(addr: &Addr, port: u16) -> Result<Vec<SocketAddr>, Error> {
+fn lookup(addr: &Addr, port: u16, devices: &[Device]) -> Result<Vec<SocketAddr>, Error> {
     let host = addr.host();
     let failed = |text: &str| {
-        let text = format!("{addr}: {host} is no RDMA device, no interface and no host {text}");
+        let text = format!(
+            "{addr}: {host} is no interface, no host {text}, and no RDMA device, of which there {}",
+            choice::listed(devices)
+        );
         Error::new(ErrorKind::Address, text)
     };
     let found = (host, port).to_socket_addrs();

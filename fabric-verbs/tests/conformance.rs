@@ -1,14 +1,15 @@
 //! The suite on the RDMA device of this host.
 //!
 //! Without one, each case says so and ends, unless `FABRIC_REQUIRE_VERBS=1` is set: then it fails.
+//! `FABRIC_VERBS_DEVICE` names the device to use.
 
+mod common;
+
+use common::device;
 use fabric_conformance::{Harness, conformance_tests};
 use fabric_core::wrap::Trace;
 use fabric_core::{Addr, Domain, Fabric};
-use fabric_verbs::{VerbsDomain, VerbsFabric};
-
-/// Set to 1 where a device must be there.
-const REQUIRE: &str = "FABRIC_REQUIRE_VERBS";
+use fabric_verbs::VerbsDomain;
 
 struct Verbs<D> {
     name: &'static str,
@@ -24,7 +25,8 @@ impl<D: Domain + 'static> Harness for Verbs<D> {
     }
 
     fn domain(&self) -> D {
-        (self.dress)(VerbsFabric::default().open().expect("a verbs domain"))
+        let domain = common::fabric().open_for(&self.listen_addr());
+        (self.dress)(domain.expect("a verbs domain"))
     }
 
     fn listen_addr(&self) -> Addr {
@@ -40,21 +42,6 @@ impl<D: Domain + 'static> Harness for Verbs<D> {
     fn fresh_group(&self) -> Option<Addr> {
         let [high, middle, low, _] = fastrand::u32(..).to_be_bytes();
         Some(Addr::new("verbs", &format!("239.{high}.{middle}.{low}"), None))
-    }
-}
-
-/// The first device that can be opened.
-fn device() -> Option<String> {
-    let opened = VerbsFabric::default().open();
-    match opened {
-        Ok(domain) => Some(domain.caps().device.clone()),
-        Err(error) if std::env::var(REQUIRE).is_ok_and(|value| value == "1") => {
-            panic!("{REQUIRE}=1, but: {error}")
-        }
-        Err(error) => {
-            println!("skipped, no RDMA device: {error}");
-            None
-        }
     }
 }
 

@@ -1,33 +1,20 @@
-//! What the suite does not ask for: groups, receivers that take their time, many domains.
+//! What the suite does not ask for: receivers that take their time, peers that are killed.
 //!
 //! Without an RDMA device, each test says so and ends, unless `FABRIC_REQUIRE_VERBS=1` is set: then
-//! it fails.
+//! it fails. `FABRIC_VERBS_DEVICE` names the device to use.
+
+mod common;
 
 use std::time::{Duration, Instant};
 
-use fabric_core::{Addr, Domain, EpId, ErrorKind, Event, Fabric, GroupId, Pool, SendBuf, Slot};
+use common::device;
+use fabric_core::{Addr, Domain, EpId, ErrorKind, Event, Fabric, Pool, Slot};
 use fabric_verbs::{VerbsDomain, VerbsFabric, VerbsOptions};
 
-/// Set to 1 where a device must be there.
-const REQUIRE: &str = "FABRIC_REQUIRE_VERBS";
 /// Longer than anything here takes on the slowest machine.
 const WATCHDOG: Duration = Duration::from_secs(120);
 /// Longer than the device's own patience with a missing receive.
 const LAZY: Duration = Duration::from_secs(6);
-
-/// The name of a device, if there is one.
-fn device() -> Option<String> {
-    match VerbsFabric::default().open() {
-        Ok(domain) => Some(domain.caps().device.clone()),
-        Err(error) if std::env::var(REQUIRE).is_ok_and(|value| value == "1") => {
-            panic!("{REQUIRE}=1, but: {error}")
-        }
-        Err(error) => {
-            println!("skipped, no RDMA device: {error}");
-            None
-        }
-    }
-}
 
 struct Node {
     domain: VerbsDomain,
@@ -38,7 +25,7 @@ struct Node {
 impl Node {
     fn new() -> Self {
         // No end may have to wait for this.
-        let options = VerbsOptions { linger_timeout: 10 * WATCHDOG, ..Default::default() };
+        let options = VerbsOptions { linger_timeout: 10 * WATCHDOG, ..common::options() };
         let mut domain = VerbsFabric::new(options).open().unwrap();
         let pool = Pool::new(4096, 256).unwrap();
         domain.register(&pool).unwrap();
@@ -65,28 +52,6 @@ impl Node {
     fn take<T>(&mut self, mut want: impl FnMut(&Event) -> Option<T>) -> Option<T> {
         let at = self.events.iter().position(|event| want(event).is_some())?;
         want(&self.events.remove(at))
-    }
-
-    fn join(&mut self, group: &Addr) -> GroupId {
-        self.domain.multicast().expect("rxe has datagrams").join(group).unwrap()
-    }
-
-    fn cast(&mut self, group: GroupId, bytes: &[u8]) {
-        let buf: SendBuf = self.slot(bytes).into();
-        self.domain.multicast().unwrap().post_multicast(group, buf).unwrap();
-    }
-
-    /// The messages of a group that came so far.
-    fn heard(&mut self, from: GroupId) -> Vec<Vec<u8>> {
-        let mut heard = Vec::new();
-        while let Some(bytes) = self.take(|event| match event {
-            Event::Multicast { group, slot, .. } if *group == from => Some(slot.filled().to_vec()),
-            _ => None,
-        }) {
-            heard.push(bytes);
-            self.offer(1);
-        }
-        heard
     }
 }
 
@@ -115,92 +80,6 @@ fn pair(device: &str) -> (Node, Node, EpId, EpId) {
         at_server.is_some() && at_client.is_some()
     });
     (server, client, at_server.unwrap(), at_client.unwrap())
-}
-
-fn group() -> Addr {
-    Addr::new("verbs", &format!("239.77.{}.{}", fastrand::u8(..), fastrand::u8(1..)), None)
-}
-
-/// Sends again and again, as datagrams may be lost, until every listener heard something.
-fn cast_until_heard(sender: &mut Node, to: GroupId, listeners: &mut [(&mut Node, GroupId)]) {
-    let mut heard = vec![false; listeners.len()];
-    until("every member hears a message", || {
-        if sender.pool.free() > 8 {
-            sender.cast(to, b"to all");
-        }
-        sender.turn();
-        sender.events.retain(|event| !matches!(event, Event::Sent { .. }));
-        for ((node, group), heard) in listeners.iter_mut().zip(&mut heard) {
-            node.turn();
-            let messages = node.heard(*group);
-            assert!(messages.iter().all(|message| message == b"to all"), "{messages:?}");
-            *heard |= !messages.is_empty();
-        }
-        heard.iter().all(|heard| *heard)
-    });
-}
-
-#[test]
-fn a_group_hears_what_a_member_sends_and_the_sender_does_not() {
-    if device().is_none() {
-        return;
-    }
-    let (mut sender, mut one, mut two) = (Node::new(), Node::new(), Node::new());
-    let addr = group();
-    let groups = [sender.join(&addr), one.join(&addr), two.join(&addr)];
-    for node in [&mut sender, &mut one, &mut two] {
-        node.offer(20);
-    }
-    cast_until_heard(&mut sender, groups[0], &mut [(&mut one, groups[1]), (&mut two, groups[2])]);
-    // What comes back is filtered by the provider, so a later message of another is enough to wait for.
-    cast_until_heard(&mut one, groups[1], &mut [(&mut sender, groups[0])]);
-    for _ in 0..50 {
-        one.turn();
-    }
-    assert_eq!(one.heard(groups[1]), Vec::<Vec<u8>>::new(), "a member heard itself");
-}
-
-#[test]
-fn a_group_that_was_left_is_silent_and_unknown() {
-    if device().is_none() {
-        return;
-    }
-    let (mut sender, mut stays, mut leaves) = (Node::new(), Node::new(), Node::new());
-    let addr = group();
-    let (from, at_stays, at_leaves) = (sender.join(&addr), stays.join(&addr), leaves.join(&addr));
-    stays.offer(20);
-    leaves.offer(20);
-    cast_until_heard(&mut sender, from, &mut [(&mut stays, at_stays), (&mut leaves, at_leaves)]);
-    leaves.domain.multicast().unwrap().leave(at_leaves).unwrap();
-    leaves.turn();
-    leaves.heard(at_leaves);
-    cast_until_heard(&mut sender, from, &mut [(&mut stays, at_stays)]);
-    for _ in 0..50 {
-        leaves.turn();
-    }
-    assert!(leaves.heard(at_leaves).is_empty(), "heard after leaving");
-    let again = leaves.domain.multicast().unwrap().leave(at_leaves).unwrap_err();
-    assert_eq!(again.kind(), ErrorKind::Misuse);
-    let buf: SendBuf = leaves.slot(b"late").into();
-    let rejected = leaves.domain.multicast().unwrap().post_multicast(at_leaves, buf).unwrap_err();
-    assert_eq!(
-        (rejected.error.kind(), rejected.buf.to_vec()),
-        (ErrorKind::Misuse, b"late".to_vec())
-    );
-}
-
-#[test]
-fn a_datagram_over_the_mtu_is_misuse_and_a_host_is_no_group() {
-    let Some(device) = device() else { return };
-    let mut node = Node::new();
-    let group = node.join(&group());
-    let buf: SendBuf = bytes::Bytes::from(vec![0; 4097]).into();
-    let rejected = node.domain.multicast().unwrap().post_multicast(group, buf).unwrap_err();
-    assert_eq!((rejected.error.kind(), rejected.buf.len()), (ErrorKind::Misuse, 4097));
-    for host in [device.as_str(), "10.0.0.1"] {
-        let error = node.domain.multicast().unwrap().join(&Addr::new("verbs", host, None));
-        assert_eq!(error.unwrap_err().kind(), ErrorKind::Address);
-    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The connection manager: ids, their queue pairs, and the channel of events.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -214,15 +214,22 @@ impl Id {
         check_errno(unsafe { ffi::rdma_listen(self.raw(), backlog) })
     }
 
-    /// Starts to look for the device and the way to `to`.
+    /// Starts to look for the device and the way to `to`, from an address of this side if given.
     ///
     /// # Errors
     /// What the host says when it cannot start.
-    pub(crate) fn resolve_address(&self, to: SocketAddr, timeout_ms: i32) -> io::Result<()> {
+    pub(crate) fn resolve_address(
+        &self,
+        from: Option<IpAddr>,
+        to: SocketAddr,
+        timeout_ms: i32,
+    ) -> io::Result<()> {
+        let from = from.map(|ip| SockAddr::from(SocketAddr::new(ip, 0)));
+        let from = from.as_ref().map_or(ptr::null_mut(), |at| at.as_ptr().cast_mut().cast());
         let to = SockAddr::from(to);
         let to = to.as_ptr().cast_mut().cast();
-        // SAFETY: the id is alive, and the call only reads the address.
-        check_errno(unsafe { ffi::rdma_resolve_addr(self.raw(), ptr::null_mut(), to, timeout_ms) })
+        // SAFETY: the id is alive, and the call only reads the addresses.
+        check_errno(unsafe { ffi::rdma_resolve_addr(self.raw(), from, to, timeout_ms) })
     }
 
     /// # Errors

@@ -136,12 +136,24 @@ impl Device {
         codes.map(|code| 128usize << code.min(5)).min().unwrap_or(256)
     }
 
-    /// The IP addresses in its tables, IPv4 first, link-local ones last.
+    /// The IP addresses in the tables of its ports.
     pub(crate) fn ips(&self) -> Vec<IpAddr> {
-        let mut ips: Vec<IpAddr> = self.ports().flat_map(|port| self.port_ips(port)).collect();
-        ips.sort_by_key(|ip| (is_link_local(*ip), ip.is_ipv6()));
-        ips.dedup();
-        ips
+        self.ports().flat_map(|port| self.port_ips(port)).collect()
+    }
+
+    /// Its ports with their states, as `ibv_devinfo` names them.
+    pub(crate) fn port_states(&self) -> Vec<(u8, &'static str)> {
+        use ffi::ibv_port_state as state;
+        let name = |port| match self.port(port).map_or(u32::MAX, |attr| attr.state) {
+            state::IBV_PORT_NOP => "without a state",
+            state::IBV_PORT_DOWN => "down",
+            state::IBV_PORT_INIT => "initialising",
+            state::IBV_PORT_ARMED => "armed",
+            state::IBV_PORT_ACTIVE => "active",
+            state::IBV_PORT_ACTIVE_DEFER => "active, deferred",
+            _ => "in an unknown state",
+        };
+        self.ports().map(|port| (port, name(port))).collect()
     }
 
     fn port_ips(&self, port: u8) -> Vec<IpAddr> {
@@ -189,13 +201,6 @@ impl Device {
         // SAFETY: the device of an open context is valid.
         let node_type = unsafe { (*(*self.raw()).device).node_type };
         node_type == ffi::ibv_node_type::IBV_NODE_RNIC
-    }
-}
-
-fn is_link_local(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
     }
 }
 

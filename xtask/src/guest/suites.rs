@@ -28,6 +28,7 @@ pub(super) const SUITES: &[Suite] = &[
     suite("fabric-cli", "", "softroce"),
     suite("fabric-verbs", "", "conformance"),
     suite("fabric-verbs", "", "device"),
+    suite("fabric-verbs", "", "choice"),
     suite("fabric-softroce", "verbs", "conformance"),
     Suite { only: "verbs::", threads: 4, ..suite("msg-patterns", "verbs", "rules") },
 ];
