@@ -1,21 +1,24 @@
 //! Messages on their way in: frames of received slots become messages in the inbox of their peer.
 
 use bytes::Bytes;
-use fabric_core::{EpId, Slot};
-use msg_proto::credit::Room;
+use fabric_core::{EpId, Pool, Slot};
+use msg_proto::credit::{Room, Tally};
 use msg_proto::fault::Fault;
-use msg_proto::wire::{Frame, Frames, HEAD_BYTES};
+use msg_proto::wire::{Frame, HEAD_BYTES};
 use smallvec::{SmallVec, smallvec};
 
-use super::peer::{Fragments, Incoming};
+use super::inbox::{Found, Incoming, Run, Taken};
+use super::peer::Fragments;
 use super::{Core, Net};
 use crate::monitor::{MonitorEvent, PeerId};
 use crate::options::Options;
 use crate::roles::Role;
 
-/// Received messages up to this many bytes are copied out of their slot, which then receives again
-/// at once; larger ones are shared, as long as the pool has slots to spare.
-const COPY_BYTES_MAX: usize = 4096;
+/// Slots with up to this many bytes are copied out, to receive again at once; fuller ones are
+/// shared, as long as the pool has slots to spare.
+pub(super) const COPY_BYTES_MAX: usize = 4096;
+/// Copies of several messages that share one small slot; further ones are allocated.
+pub(super) const COPY_SLOTS: usize = 64;
 /// Slots that are never lent to the application.
 pub(crate) const RESERVED_SLOTS: usize = 64;
 /// Most parts of a message: empty parts cost memory too.
@@ -28,17 +31,37 @@ const FRAGMENT_RESERVE_BYTES_MAX: usize = 1 << 20;
 impl<R: Role> Core<R> {
     /// A fabric message arrived.
     pub(crate) fn on_slot(&mut self, port: usize, ep: EpId, slot: Slot) {
-        let bytes = self.net.share_or_copy(port, slot);
-        let Some(&peer) = self.net.ports[port].by_ep.get(&ep) else { return };
+        self.net.ports[port].posted -= 1;
+        let lends = self.net.lends(&slot);
+        let Some(&peer) = self.net.ports[port].by_ep.get(&ep) else {
+            self.net.repost(port, slot);
+            return;
+        };
         let now = self.net.now();
         if let Some(link) = &mut self.net.peer_mut(peer).link {
             link.on_traffic(now);
         }
-        for frame in Frames::new(&bytes) {
-            let handled = match frame {
-                Ok(frame) => self.on_frame(peer, &frame, &bytes),
-                Err(_) => Err(Fault::Protocol),
-            };
+        if lends {
+            self.on_frames(peer, ep, &Source::Lent(&slot.freeze()));
+        } else {
+            self.on_frames(peer, ep, &Source::Copied(slot.filled()));
+            self.net.repost(port, slot);
+        }
+    }
+
+    fn on_frames(&mut self, peer: PeerId, ep: EpId, source: &Source<'_>) {
+        let mut rest = source.bytes();
+        while !rest.is_empty() {
+            let len = self.on_run(peer, source, rest);
+            rest = &rest[len..];
+            if len > 0 {
+                continue;
+            }
+            let decoded = Frame::decode(rest).map_err(|_| Fault::Protocol);
+            let handled = decoded.and_then(|(frame, len)| {
+                rest = &rest[len..];
+                self.on_frame(peer, &frame, source)
+            });
             if let Err(fault) = handled {
                 self.net.refuse(peer, fault);
                 break;
@@ -50,10 +73,33 @@ impl<R: Role> Core<R> {
         self.drain_link(peer);
     }
 
-    fn on_frame(&mut self, peer: PeerId, frame: &Frame<'_>, slot: &Bytes) -> Result<(), Fault> {
+    /// Takes the messages at the beginning of `rest` that need no more than to be counted and kept;
+    /// says how many bytes that were.
+    fn on_run(&mut self, peer: PeerId, source: &Source<'_>, rest: &[u8]) -> usize {
+        if !self.net.takes_runs(peer) {
+            return 0;
+        }
+        let (role, size_max) = (&self.role, self.net.options.message_bytes_max);
+        let found = Found::find(rest, size_max, |body| role.admits_lone(body));
+        if found.tally.messages == 0 || !self.net.count_received(peer, found.tally) {
+            return 0;
+        }
+        let bytes = self.net.run_bytes(source, &rest[..found.len], found.tally.messages);
+        let was_empty = self.net.keep_run(peer, bytes, found.tally.messages);
+        if was_empty {
+            self.role.on_ready(&mut self.net, peer);
+        }
+        found.len
+    }
+
+    fn on_frame(
+        &mut self,
+        peer: PeerId,
+        frame: &Frame<'_>,
+        source: &Source<'_>,
+    ) -> Result<(), Fault> {
         if let Frame::Part { more, body } = *frame {
-            let part = slot.slice_ref(body);
-            return self.on_part(peer, more, part);
+            return self.on_part(peer, more, source.part(body));
         }
         match *frame {
             Frame::Part { .. } => Ok(()),
@@ -154,29 +200,96 @@ impl<R: Role> Core<R> {
         Ok(())
     }
 
-    fn keep(&mut self, peer: PeerId, message: Incoming) {
+    fn keep(&mut self, peer: PeerId, mut message: Incoming) {
         if self.net.options.conflate {
             self.net.drop_inbox(peer);
         }
+        message.filter = if message.pending == 0 { self.net.filter } else { 0 };
         let entry = self.net.peer_mut(peer);
-        entry.inbox.push_back(message);
-        if entry.inbox.len() == 1 && entry.is_ready() {
+        let was_empty = entry.inbox.is_empty();
+        entry.inbox.push(message);
+        if was_empty && entry.is_ready() {
             self.role.on_ready(&mut self.net, peer);
         }
     }
 }
 
-impl Net {
-    /// The received bytes, and the slot back at work as soon as possible.
-    fn share_or_copy(&mut self, port: usize, slot: Slot) -> Bytes {
-        self.ports[port].posted -= 1;
-        self.pool_short = self.pool.as_ref().is_some_and(|pool| pool.free() <= RESERVED_SLOTS);
-        if slot.len() > COPY_BYTES_MAX && !self.pool_short {
-            return slot.freeze();
+/// What arrived.
+enum Source<'a> {
+    /// Its slot is lent to whoever gets a piece of it.
+    Lent(&'a Bytes),
+    /// Its slot is to receive again: what is kept is copied.
+    Copied(&'a [u8]),
+}
+
+impl Source<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Lent(bytes) => bytes,
+            Self::Copied(bytes) => bytes,
         }
-        let bytes = Bytes::copy_from_slice(slot.filled());
-        self.repost(port, slot);
-        bytes
+    }
+
+    fn part(&self, body: &[u8]) -> Bytes {
+        match self {
+            Self::Lent(bytes) => bytes.slice_ref(body),
+            Self::Copied(_) => Bytes::copy_from_slice(body),
+        }
+    }
+}
+
+impl Net {
+    /// Whether a received slot is lent to whoever gets its messages.
+    fn lends(&mut self, slot: &Slot) -> bool {
+        self.pool_short = self.pool.as_ref().is_some_and(|pool| pool.free() <= RESERVED_SLOTS);
+        slot.len() > COPY_BYTES_MAX && !self.pool_short
+    }
+
+    /// Whether messages of `peer` can be kept as they come.
+    fn takes_runs(&self, peer: PeerId) -> bool {
+        let entry = self.peer(peer);
+        let between = entry.assembly.message.is_none() && entry.assembly.fragments.is_none();
+        between && entry.is_up() && entry.leaving.is_none() && !self.options.conflate
+    }
+
+    /// Counts messages of `peer` if it may send them all; if not, nothing changes.
+    fn count_received(&mut self, peer: PeerId, tally: Tally) -> bool {
+        let entry = self.peer_mut(peer);
+        let granted = entry.link.as_mut().is_some_and(|link| link.on_messages(tally));
+        if granted {
+            entry.received += tally.messages;
+            self.counters.received += tally.messages;
+            self.counters.received_bytes += tally.bytes;
+        }
+        granted
+    }
+
+    fn run_bytes(&self, source: &Source<'_>, run: &[u8], messages: u64) -> Bytes {
+        match source {
+            Source::Lent(bytes) => bytes.slice_ref(run),
+            Source::Copied(_) if messages == 1 => Bytes::copy_from_slice(run),
+            Source::Copied(_) => self.copy_to_share(run),
+        }
+    }
+
+    /// A copy that many can share without another allocation.
+    fn copy_to_share(&self, run: &[u8]) -> Bytes {
+        let slot = self.copies.as_ref().and_then(Pool::take);
+        match slot.and_then(|mut slot| slot.append(run).then_some(slot)) {
+            Some(slot) => slot.freeze(),
+            None => Bytes::copy_from_slice(run),
+        }
+    }
+
+    /// Keeps a run of messages; says whether nothing was kept before.
+    fn keep_run(&mut self, peer: PeerId, bytes: Bytes, messages: u64) -> bool {
+        let filter = self.filter;
+        let entry = self.peer_mut(peer);
+        let (seq, epoch) = (entry.seq_next, entry.epoch);
+        entry.seq_next += 1;
+        let was_empty = entry.inbox.is_empty();
+        entry.inbox.push_run(Run { bytes, messages, seq, epoch, filter });
+        was_empty
     }
 
     fn require_up(&self, peer: PeerId) -> Result<(), Fault> {
@@ -278,41 +391,32 @@ impl Net {
     /// Drops what waits to be received from `peer`; says how many messages that was.
     pub(crate) fn empty_inbox(&mut self, peer: PeerId) -> u64 {
         let mut count = 0;
-        while let Some(message) = self.peer_mut(peer).inbox.pop_front() {
-            self.consumed(peer, message.epoch, message.size);
+        while let Some((epoch, size)) = self.peer_mut(peer).inbox.drop_next() {
+            self.consumed(peer, epoch, size);
             count += 1;
         }
         count
     }
 
     /// The oldest message of `peer`, if it is whole.
-    pub(crate) fn take(&mut self, peer: PeerId) -> Option<Incoming> {
-        let entry = self.peer_mut(peer);
-        if !entry.is_ready() {
-            return None;
-        }
-        let message = entry.inbox.pop_front()?;
+    #[inline]
+    pub(crate) fn take(&mut self, peer: PeerId) -> Option<Taken> {
+        let mut taken = self.peer_mut(peer).inbox.take()?;
         self.counters.delivered += 1;
-        self.consumed(peer, message.epoch, message.size);
-        Some(self.unpin(message))
-    }
-
-    /// When the pool runs short, a message that the application may keep is copied out of its slot.
-    fn unpin(&self, mut message: Incoming) -> Incoming {
-        if self.pool_short && message.size <= COPY_BYTES_MAX as u64 {
-            let copies: SmallVec<[Bytes; 1]> =
-                message.parts.iter().map(|part| Bytes::copy_from_slice(part)).collect();
-            message.parts = copies;
+        self.consumed(peer, taken.epoch, taken.size);
+        if self.pool_short {
+            unpin(&mut taken);
         }
-        message
+        Some(taken)
     }
 
+    #[inline]
     fn consumed(&mut self, peer: PeerId, epoch: u32, size: u64) {
-        if self.peer(peer).epoch != epoch {
+        let entry = self.peer_mut(peer);
+        if entry.epoch != epoch {
             return self.renew_window(peer);
         }
-        if let Some(link) = &mut self.peer_mut(peer).link {
-            link.on_consumed(size);
+        if entry.link.as_mut().is_some_and(|link| link.on_consumed(size)) {
             self.send_credit(peer);
         }
     }
@@ -330,10 +434,9 @@ impl Net {
     /// its part until it is read.
     pub(crate) fn window_messages(&self, peer: PeerId) -> u64 {
         let entry = self.peer(peer);
-        let earlier = entry.inbox.partition_point(|message| message.epoch != entry.epoch);
         match Options::limit(self.options.recv_hwm) {
             u64::MAX => u64::MAX,
-            limit => limit.saturating_sub(earlier as u64),
+            limit => limit.saturating_sub(entry.inbox.earlier_than(entry.epoch)),
         }
     }
 
@@ -350,7 +453,17 @@ fn begin(entry: &mut super::peer::Peer, tag: Option<(u64, Bytes)>) {
     let (seq, epoch) = (entry.seq_next, entry.epoch);
     entry.seq_next += 1;
     entry.assembly.message =
-        Some(Incoming { parts: smallvec![], size: 0, tag, pending: 0, seq, epoch });
+        Some(Incoming { parts: smallvec![], size: 0, tag, pending: 0, seq, epoch, filter: 0 });
+}
+
+/// When the pool runs short, a message that the application may keep is copied out of its slot.
+#[cold]
+fn unpin(taken: &mut Taken) {
+    if taken.size <= COPY_BYTES_MAX as u64 {
+        let copies: SmallVec<[Bytes; 1]> =
+            taken.parts.iter().map(|part| Bytes::copy_from_slice(part)).collect();
+        taken.parts = copies;
+    }
 }
 
 // A slot holds at least a frame's head.

@@ -216,9 +216,7 @@ impl Net {
         entry.unposted.clear();
         entry.assembly = Assembly::default();
         // What was still being read from the peer's memory will not come any more.
-        let before = entry.inbox.len();
-        entry.inbox.retain(|message| message.pending == 0);
-        let unread = (before - entry.inbox.len()) as u64;
+        let unread = entry.inbox.drop_pending();
         self.count_dropped(peer, unread);
         unread + self.drop_begun(peer) + self.drop_for_accepted(peer)
     }

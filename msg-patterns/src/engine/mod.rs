@@ -7,6 +7,7 @@
 mod drops;
 pub(crate) mod endpoints;
 mod inbound;
+pub(crate) mod inbox;
 mod links;
 mod outbound;
 pub(crate) mod peer;
@@ -26,7 +27,7 @@ use crate::roles::Role;
 use crate::{Error, ErrorKind};
 
 use endpoints::{Bound, Connector};
-use inbound::RESERVED_SLOTS;
+use inbound::{COPY_BYTES_MAX, COPY_SLOTS, RESERVED_SLOTS};
 use outbound::Batch;
 pub(crate) use outbound::Room;
 use peer::Peer;
@@ -70,6 +71,10 @@ pub(crate) struct Net {
     pool: Option<Pool>,
     /// The application holds so many slots that received messages are copied out of theirs.
     pool_short: bool,
+    /// Small slots for what is copied out of received ones.
+    copies: Option<Pool>,
+    /// The version of the role's filter, from 1.
+    pub(crate) filter: u64,
     batch_bytes_max: usize,
     batches: Slab<Batch>,
     connectors: Slab<Connector>,
@@ -111,6 +116,8 @@ impl Net {
             start: Instant::now(),
             pool: None,
             pool_short: false,
+            copies: None,
+            filter: 1,
             batch_bytes_max: 0,
             batches: Slab::new(),
             connectors: Slab::new(),
@@ -193,6 +200,8 @@ impl Net {
         let pool = Pool::new(slot_bytes, slots)
             .map_err(|error| Error::new(ErrorKind::Limit, error.to_string()))?;
         self.batch_bytes_max = slot_bytes;
+        // Without them copies are allocated.
+        self.copies = Pool::new(COPY_BYTES_MAX, COPY_SLOTS).ok();
         self.pool = Some(pool.clone());
         Ok(pool)
     }
@@ -210,7 +219,7 @@ impl Net {
     /// Posts one slot to receive into; says whether it was taken.
     fn repost(&mut self, port: usize, mut slot: Slot) -> bool {
         slot.set_len(0);
-        let port = &mut self.ports[port];
+        let Some(port) = self.ports.get_mut(port) else { return false };
         let posted = port.domain.post_recv(slot).is_ok();
         port.posted += usize::from(posted);
         posted
@@ -221,7 +230,7 @@ impl Net {
         self.batches.clear();
         self.ports.clear();
         self.peers.clear();
-        self.pool = None;
+        (self.pool, self.copies) = (None, None);
     }
 
     /// Makes sure that `on_timeout` runs by `at`.

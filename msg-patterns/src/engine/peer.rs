@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use fabric_core::{Addr, EpId, RemoteKey, SendBuf};
 use msg_proto::link::{Link, PeerInfo};
-use smallvec::SmallVec;
 
+use super::inbox::{Inbox, Incoming};
 use crate::Message;
 
 /// Index of a connector.
@@ -48,21 +48,6 @@ impl Outgoing {
         let size = message.len() as u64;
         Self { message, head, size, parts_done: 0, part_offset: 0, begun: false }
     }
-}
-
-/// A message on its way in, or waiting to be received.
-#[derive(Debug)]
-pub(crate) struct Incoming {
-    pub(crate) parts: SmallVec<[Bytes; 1]>,
-    pub(crate) size: u64,
-    /// Id and envelope of a request or reply.
-    pub(crate) tag: Option<(u64, Bytes)>,
-    /// Parts that are still being read from the peer's memory.
-    pub(crate) pending: usize,
-    /// Names the message while parts are pending.
-    pub(crate) seq: u64,
-    /// The connection it came over.
-    pub(crate) epoch: u32,
 }
 
 /// A part that arrives in fragments.
@@ -106,7 +91,7 @@ pub(crate) struct Peer {
     /// Drops that the peer has not been told of.
     pub(crate) dropped_untold: u64,
 
-    pub(crate) inbox: VecDeque<Incoming>,
+    pub(crate) inbox: Inbox,
     pub(crate) assembly: Assembly,
     pub(crate) seq_next: u64,
 
@@ -137,7 +122,7 @@ impl Peer {
             offers: HashMap::new(),
             offer_next: 0,
             dropped_untold: 0,
-            inbox: VecDeque::new(),
+            inbox: Inbox::default(),
             assembly: Assembly::default(),
             seq_next: 0,
             sent: 0,
@@ -167,6 +152,6 @@ impl Peer {
 
     /// Whether its oldest message can be received.
     pub(crate) fn is_ready(&self) -> bool {
-        self.inbox.front().is_some_and(|message| message.pending == 0)
+        self.inbox.is_ready()
     }
 }

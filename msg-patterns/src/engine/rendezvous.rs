@@ -86,11 +86,7 @@ impl Net {
             entry.assembly.message.as_mut().filter(|message| message.seq == transfer.seq);
         let found = match arriving {
             Some(message) => Some(message),
-            None => entry
-                .inbox
-                .binary_search_by_key(&transfer.seq, |message| message.seq)
-                .ok()
-                .and_then(|at| entry.inbox.get_mut(at)),
+            None => entry.inbox.find_mut(transfer.seq),
         };
         if let Some(message) = found {
             message.parts[transfer.part] = slot.freeze();
@@ -119,8 +115,7 @@ impl<R: Role> Core<R> {
             (Ok(()), Returned::Slot(slot)) => {
                 self.net.control(peer, &Frame::Done { id: transfer.id, failed: false });
                 self.net.place(&transfer, slot);
-                let entry = self.net.peer(peer);
-                if entry.is_ready() && entry.inbox[0].seq == transfer.seq {
+                if self.net.peer(peer).inbox.ready_seq() == Some(transfer.seq) {
                     self.role.on_ready(&mut self.net, peer);
                 }
             }

@@ -7,7 +7,7 @@ use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;
 use std::time::Duration;
 
-use crate::engine::peer::Incoming;
+use crate::engine::inbox::{Incoming, Taken};
 use crate::engine::{Net, Room};
 use crate::monitor::PeerId;
 
@@ -47,6 +47,11 @@ pub(crate) trait Role: Send + 'static {
     }
     /// Whether a message is kept.
     fn admits(&mut self, net: &mut Net, peer: PeerId, message: &Incoming) -> bool;
+    /// Whether a message of one part without tag is kept, told only its bytes. If not, it is asked
+    /// again by `admits`.
+    fn admits_lone(&self, _body: &[u8]) -> bool {
+        false
+    }
     /// The oldest message of the peer is whole.
     fn on_ready(&mut self, _net: &mut Net, _peer: PeerId) {}
     /// Deadlines up to `now` are due.
@@ -76,10 +81,7 @@ pub(crate) fn why_none(rotation: &RoundRobin<PeerId>, net: &Net, size: u64) -> R
 }
 
 /// The next whole message in turn. Peers without one leave the rotation.
-pub(crate) fn next_ready(
-    ready: &mut FairQueue<PeerId>,
-    net: &mut Net,
-) -> Option<(PeerId, Incoming)> {
+pub(crate) fn next_ready(ready: &mut FairQueue<PeerId>, net: &mut Net) -> Option<(PeerId, Taken)> {
     while let Some(peer) = ready.next() {
         if !net.peers.contains(peer.0 as usize) {
             ready.remove(peer);

@@ -10,7 +10,7 @@ use msg_proto::wire::{Frame, abilities};
 use super::{Role, next_ready};
 use crate::Message;
 use crate::engine::Net;
-use crate::engine::peer::Incoming;
+use crate::engine::inbox::Incoming;
 use crate::monitor::PeerId;
 
 /// Acknowledgements are put off until so many have come together, or nothing else is to do.
@@ -150,6 +150,10 @@ impl Role for Puller {
     }
 
     fn admits(&mut self, _net: &mut Net, _peer: PeerId, _message: &Incoming) -> bool {
+        true
+    }
+
+    fn admits_lone(&self, _body: &[u8]) -> bool {
         true
     }
 

@@ -10,7 +10,8 @@ use msg_proto::types::SocketType;
 
 use super::{Role, next_ready};
 use crate::Message;
-use crate::engine::peer::{Head, Incoming, Outgoing};
+use crate::engine::inbox::Incoming;
+use crate::engine::peer::{Head, Outgoing};
 use crate::engine::{Net, Room};
 use crate::monitor::PeerId;
 

@@ -9,7 +9,8 @@ use msg_proto::round_robin::RoundRobin;
 use msg_proto::types::SocketType;
 
 use super::{Role, why_none};
-use crate::engine::peer::{Head, Incoming, Outgoing};
+use crate::engine::inbox::Incoming;
+use crate::engine::peer::{Head, Outgoing};
 use crate::engine::{Net, Room};
 use crate::monitor::PeerId;
 use crate::options::Options;

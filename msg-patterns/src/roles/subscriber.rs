@@ -11,7 +11,7 @@ use msg_proto::wire::Frame;
 use super::{Role, next_ready};
 use crate::Message;
 use crate::engine::Net;
-use crate::engine::peer::Incoming;
+use crate::engine::inbox::Incoming;
 use crate::monitor::PeerId;
 
 /// The subscribing end.
@@ -35,12 +35,14 @@ impl Subscriber {
     }
 
     pub(crate) fn subscribe(&mut self, net: &mut Net, topic: &[u8]) {
+        net.filter += 1;
         if self.subscriptions.subscribe(topic) {
             tell_all(net, &Frame::Subscribe { history: true, topic });
         }
     }
 
     pub(crate) fn unsubscribe(&mut self, net: &mut Net, topic: &[u8]) {
+        net.filter += 1;
         if self.subscriptions.cancel(topic) {
             tell_all(net, &Frame::Cancel { topic });
         }
@@ -52,8 +54,9 @@ impl Subscriber {
         loop {
             let (peer, message) = next_ready(&mut self.ready, net)?;
             net.remove_if_read(peer);
+            let filtered = message.filter == net.filter;
             let message = Message::of(message.parts);
-            if self.wants(message.first()) {
+            if filtered || self.wants(message.first()) {
                 return Some(message);
             }
             net.counters.discarded += 1;
@@ -107,6 +110,10 @@ impl Role for Subscriber {
     fn admits(&mut self, _net: &mut Net, _peer: PeerId, message: &Incoming) -> bool {
         // A first part that is still being read shows its topic later; `receive` filters again.
         message.pending > 0 || message.parts.first().is_some_and(|subject| self.wants(subject))
+    }
+
+    fn admits_lone(&self, body: &[u8]) -> bool {
+        self.wants(body)
     }
 
     fn on_ready(&mut self, _net: &mut Net, peer: PeerId) {
