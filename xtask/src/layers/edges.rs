@@ -20,7 +20,7 @@ pub(crate) struct Edge {
 /// What a crate is, which decides what it may know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// `fabric-mem`, `msg-proto`, foreign bindings: knows nothing of ours.
+    /// `fabric-mem`, `msg-proto`, `fabric-doctor`, foreign bindings: knows nothing of ours.
     Leaf,
     /// `fabric-core`.
     Contract,
@@ -40,6 +40,7 @@ const ROLES: &[(&str, Role)] = &[
     ("fabric-mem", Role::Leaf),
     ("msg-proto", Role::Leaf),
     ("libfabric-sys", Role::Leaf),
+    ("fabric-doctor", Role::Leaf),
     ("fabric-core", Role::Contract),
     ("fabric-sim", Role::Provider),
     ("fabric-tcp", Role::Provider),
@@ -58,6 +59,8 @@ const PAIRS: &[(&str, &str)] = &[
     ("fabric-libfabric", "libfabric-sys"),
     // For its links, which are the host's and no socket's business.
     ("fabric-cli", "fabric-softroce"),
+    // It looks at hosts, not at messages.
+    ("fabric-cli", "fabric-doctor"),
 ];
 
 /// The edges of the workspace.

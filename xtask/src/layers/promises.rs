@@ -8,6 +8,7 @@ const NO_UNSAFE: &[&str] = &[
     "fabric-sim",
     "fabric-conformance",
     "fabric-softroce",
+    "fabric-doctor",
     "msg-proto",
     "msg-patterns",
     "fabric-cli",

@@ -6,7 +6,7 @@ use crate::source::Source;
 
 /// Crates that read what a peer sent.
 const CRATES: &[&str] =
-    &["fabric-core", "fabric-tcp", "fabric-softroce", "msg-proto", "msg-patterns"];
+    &["fabric-core", "fabric-tcp", "fabric-softroce", "fabric-doctor", "msg-proto", "msg-patterns"];
 
 const CALLS: &[&str] =
     &[".unwrap()", ".expect(", "panic!(", "unreachable!(", "todo!(", "unimplemented!("];

@@ -1,0 +1,111 @@
+//! What each scheme would use, and why.
+
+use serde::Serialize;
+
+use crate::checks::usable;
+use crate::facts::{Availability, Device, Host};
+use crate::finding::{Finding, Severity};
+
+/// What a scheme of addresses would use on this host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// `tcp`, `verbs`, `softroce` or `ofi`.
+    pub scheme: &'static str,
+    /// Whether it can be used here.
+    pub usable: bool,
+    /// What it would use.
+    pub uses: Option<String>,
+    /// Why this, or why not.
+    pub why: String,
+    /// Whether the asking program has it compiled in.
+    pub built: bool,
+}
+
+/// The schemes that a program may have.
+pub const SCHEMES: &[&str] = &["tcp", "verbs", "softroce", "ofi"];
+
+/// A choice for each scheme.
+pub(crate) fn choose(host: &Host, findings: &[Finding], built: &[&str]) -> Vec<Choice> {
+    let usable = usable(host, findings);
+    let choices = [tcp(host), verbs(host, findings, &usable), softroce(host, &usable), ofi(host)];
+    let built = |choice: Choice| Choice { built: built.contains(&choice.scheme), ..choice };
+    choices.into_iter().map(built).collect()
+}
+
+fn yes(scheme: &'static str, uses: String, why: impl Into<String>) -> Choice {
+    Choice { scheme, usable: true, uses: Some(uses), why: why.into(), built: false }
+}
+
+fn no(scheme: &'static str, why: impl Into<String>) -> Choice {
+    Choice { scheme, usable: false, uses: None, why: why.into(), built: false }
+}
+
+fn tcp(host: &Host) -> Choice {
+    let names: Vec<_> = host.interfaces.iter().map(|one| one.name.as_str()).collect();
+    let uses = if names.is_empty() { "any interface".to_owned() } else { names.join(", ") };
+    yes("tcp", uses, "it needs nothing but a network")
+}
+
+fn verbs(host: &Host, findings: &[Finding], usable: &[&Device]) -> Choice {
+    match usable.first() {
+        Some(device) => yes("verbs", described(device), "the first device with a port that is up"),
+        None => no("verbs", rejection(host, findings)),
+    }
+}
+
+fn described(device: &Device) -> String {
+    let port = device.ports.iter().find(|port| port.is_active());
+    let number = port.map_or(1, |port| port.number);
+    let gid = port.and_then(|port| port.best_gid());
+    let address = gid.map_or_else(String::new, |gid| {
+        let kind = gid.kind.as_deref().unwrap_or("address");
+        format!(", {} (index {}, {kind})", gid.address, gid.index)
+    });
+    format!("{} port {number}{address}", device.name)
+}
+
+fn rejection(host: &Host, findings: &[Finding]) -> String {
+    if host.devices.is_empty() {
+        return "there is no RDMA device (D08)".to_owned();
+    }
+    let error = findings.iter().find(|finding| finding.severity == Severity::Error);
+    error.map_or_else(
+        || "no device has a port that is up".to_owned(),
+        |finding| format!("{} ({})", finding.title, finding.id),
+    )
+}
+
+fn softroce(host: &Host, usable: &[&Device]) -> Choice {
+    let is_soft = |device: &Device| device.driver.as_deref() == Some("rxe");
+    if let Some(device) = usable.iter().find(|device| is_soft(device)) {
+        let interface = device.interface().unwrap_or("its interface");
+        return yes("softroce", format!("{} on {interface}", device.name), "there is a link");
+    }
+    if host.devices.iter().any(is_soft) {
+        return no("softroce", "the link that is there cannot be used, see the findings");
+    }
+    let loadable = host.kernel.soft_roce;
+    match (loadable, host.process.may_set_up_networks, host.ethernet()) {
+        (Availability::Missing, ..) => no("softroce", "this kernel has no module rdma_rxe (D09)"),
+        (_, false, _) => no("softroce", "there is no link, and making one takes CAP_NET_ADMIN"),
+        (_, _, None) => no("softroce", "there is no Ethernet interface to put a link on (D09)"),
+        (Availability::Unknown, ..) => {
+            no("softroce", "there is no link, and no telling whether the kernel can make one")
+        }
+        (_, true, Some(interface)) => yes(
+            "softroce",
+            format!("a new link on {interface}"),
+            "the module is there, so are rights",
+        ),
+    }
+}
+
+fn ofi(host: &Host) -> Choice {
+    match &host.stack.libfabric {
+        None => no("ofi", "there is no libfabric.so.1"),
+        Some(library) => {
+            let version = host.stack.packages.get("libfabric1").unwrap_or(&library.file);
+            no("ofi", format!("libfabric is here ({version}), a provider for it is yet to come"))
+        }
+    }
+}
