@@ -7,7 +7,7 @@ use super::console::{self, Report, Reports};
 use super::machine::Machine;
 
 /// Between two looks at the guest.
-const LOOK: Duration = Duration::from_millis(50);
+pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// An emulated machine on a busy host may be slow, but not this slow.
 const BOOT_TIME_MAX: Duration = Duration::from_secs(240);
@@ -49,18 +49,10 @@ impl std::fmt::Display for Failure {
 /// # Errors
 /// When the guest panics, hangs, cannot make its link, or is not done within `time_max`.
 pub(super) fn watch(machine: &mut Machine, time_max: Duration) -> Result<u8, Failure> {
-    let mut watch = Watch::new(Instant::now(), time_max);
-    let mut reports = Reports::new(machine.reports.clone());
+    let mut watch = Watch::new(machine, Instant::now(), time_max);
     loop {
-        let ended = machine.ended()?;
-        for report in reports.fresh() {
-            watch.on_report(report, Instant::now());
-        }
-        if let Some(status) = ended {
-            return watch.on_end(&status.to_string(), &machine.console);
-        }
-        if let Some(verdict) = watch.on_time(Instant::now()) {
-            return verdict.map_err(|failure| with_tail(failure, machine));
+        if let Some(verdict) = watch.look(machine, drop) {
+            return verdict;
         }
         thread::sleep(LOOK);
     }
@@ -78,7 +70,8 @@ fn with_tail(failure: Failure, machine: &Machine) -> Failure {
 
 /// What is known of the guest, and what follows from it.
 #[derive(Debug)]
-struct Watch {
+pub(super) struct Watch {
+    reports: Reports,
     started: Instant,
     time_max: Duration,
     ready: bool,
@@ -87,23 +80,55 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(now: Instant, time_max: Duration) -> Self {
-        Self { started: now, time_max, ready: false, heard: now, outcome: None }
+    /// Of a machine that was turned on `now`.
+    pub(super) fn new(machine: &Machine, now: Instant, time_max: Duration) -> Self {
+        Self::of(Reports::new(machine.reports.clone()), now, time_max)
+    }
+
+    fn of(reports: Reports, now: Instant, time_max: Duration) -> Self {
+        Self { reports, started: now, time_max, ready: false, heard: now, outcome: None }
+    }
+
+    /// Whether the guest has come up.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// Takes note of what the guest reports, passes it on to `tell`, and says how its command
+    /// ended, if it did.
+    pub(super) fn look(
+        &mut self,
+        machine: &mut Machine,
+        mut tell: impl FnMut(Report),
+    ) -> Option<Result<u8, Failure>> {
+        let ended = match machine.ended() {
+            Ok(ended) => ended,
+            Err(why) => return Some(Err(Failure::Host(why))),
+        };
+        for report in self.reports.fresh() {
+            self.on_report(report.clone(), Instant::now());
+            tell(report);
+        }
+        if let Some(status) = ended {
+            return Some(self.on_end(&status.to_string(), &machine.console));
+        }
+        let verdict = self.on_time(Instant::now())?;
+        Some(verdict.map_err(|failure| with_tail(failure, machine)))
     }
 
     fn on_report(&mut self, report: Report, now: Instant) {
         self.heard = now;
         match report {
             Report::Ready => self.ready = true,
-            Report::Beat => {}
+            Report::Beat | Report::Done { .. } => {}
             Report::Exit(code) => self.outcome = Some(Ok(code)),
             Report::Failed(why) => self.outcome = Some(Err(why)),
         }
     }
 
     /// The machine went off.
-    fn on_end(self, status: &str, console: &std::path::Path) -> Result<u8, Failure> {
-        if let Some(outcome) = self.outcome {
+    fn on_end(&self, status: &str, console: &std::path::Path) -> Result<u8, Failure> {
+        if let Some(outcome) = self.outcome.clone() {
             return outcome.map_err(Failure::Guest);
         }
         let tail = console::tail(console, TAIL_LINES);
@@ -144,7 +169,7 @@ mod tests {
 
     fn watch() -> (Watch, Instant) {
         let now = Instant::now();
-        (Watch::new(now, LIMIT), now)
+        (Watch::of(Reports::new(NOWHERE.into()), now, LIMIT), now)
     }
 
     fn guest_failure(verdict: Option<Result<u8, Failure>>) -> String {

@@ -12,6 +12,13 @@ pub(super) enum Report {
     Beat,
     /// The command ended with this status.
     Exit(u8),
+    /// An order was carried out.
+    Done {
+        /// The order's number.
+        number: u32,
+        /// The status it ended with.
+        code: u8,
+    },
     /// There will be no link, and no command.
     Failed(String),
 }
@@ -45,9 +52,15 @@ fn parse(line: &str) -> Option<Report> {
         "ready" => Some(Report::Ready),
         "beat" => Some(Report::Beat),
         "exit" => rest.parse().ok().map(Report::Exit),
+        "done" => done(rest),
         "failed" => Some(Report::Failed(rest.to_owned())),
         _ => None,
     }
+}
+
+fn done(words: &str) -> Option<Report> {
+    let (number, code) = words.split_once(' ')?;
+    Some(Report::Done { number: number.parse().ok()?, code: code.parse().ok()? })
 }
 
 /// The last words of a kernel that gave up.
@@ -88,6 +101,14 @@ mod tests {
         fs::write(&path, "ready\nbeat\nexit 7\nfailed no link\nnonsense\nexit x\n").unwrap();
         let failed = Report::Failed("no link".into());
         assert_eq!(reports.fresh(), [Report::Exit(7), failed]);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn an_order_that_was_carried_out_is_reported_with_its_number() {
+        let path = file("orders", "done 12 130\ndone 3\ndone x 1\ndone 4 256\n");
+        let done = Report::Done { number: 12, code: 130 };
+        assert_eq!(Reports::new(path.clone()).fresh(), [done]);
         fs::remove_file(path).unwrap();
     }
 

@@ -40,11 +40,16 @@ for module in veth sch_netem ib_uverbs rdma_ucm rdma_rxe; do
     must modprobe "$module"
 done
 ip link set lo up
-must ip link add roce0 type veth peer name roce1
+if [ "$NETWORK" = wire ]; then
+    must modprobe virtio_net
+    must ip link set eth0 name roce0
+else
+    must ip link add roce0 type veth peer name roce1
+    must ip addr add "$SPARE_ADDRESS/24" dev roce1
+    must ip link set roce1 up
+fi
 must ip addr add "$ADDRESS/24" dev roce0
-must ip addr add "$SPARE_ADDRESS/24" dev roce1
 must ip link set roce0 up
-must ip link set roce1 up
 must rdma link add rxe0 type rxe netdev roce0
 
 # The kernel fills in the addresses of the link in its own time.
@@ -58,6 +63,10 @@ done
 
 echo ready >&9
 while sleep 1; do echo beat; done >&9 &
+if [ "$NETWORK" = wire ]; then
+    exec 8<"$(port orders)"
+    . /run/guest/command
+fi
 sh /run/guest/command 9>&-
 echo "exit $?" >&9
 off

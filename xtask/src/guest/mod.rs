@@ -6,15 +6,18 @@
 //! `/share`, which is [`share_dir`] here.
 
 mod boot;
+mod compile;
 mod console;
 mod cpio;
 mod hardware;
 mod initramfs;
 mod kernel;
 mod machine;
+mod nodes;
 mod packages;
 mod scratch;
 mod script;
+mod shown;
 mod softroce;
 mod suites;
 mod tools;
@@ -91,13 +94,14 @@ fn run(root: &Path, options: &Options, command: &[String]) -> Result<u8, Failure
     let cache = cache_dir(root);
     let kernel = kernel::of_series(&cache, &options.kernel)?;
     let scratch = Scratch::new(&cache)?;
-    let initramfs = scratch.write("initramfs", &initramfs(&cache, &kernel, options, command)?)?;
+    let initramfs = scratch.write("initramfs", &first_root(&cache, &kernel, options, command)?)?;
     let mut machine = Machine::start(&Parts {
         image: &kernel.image,
         initramfs: &initramfs,
         dir: scratch.path(),
         share: &made(share_dir(root))?,
         memory_mib: options.memory_mib,
+        node: None,
     })?;
     let verdict =
         boot::watch(&mut machine, Duration::from_secs(options.timeout_s.unwrap_or(TIMEOUT_S)));
@@ -114,7 +118,7 @@ fn cache_dir(root: &Path) -> PathBuf {
     target_dir(root).join("guest")
 }
 
-fn initramfs(
+fn first_root(
     cache: &Path,
     kernel: &Kernel,
     options: &Options,

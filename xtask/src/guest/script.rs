@@ -6,20 +6,32 @@ use std::path::Path;
 const ADDRESS: &str = "10.9.0.1";
 const SPARE_ADDRESS: &str = "10.9.1.1";
 
-/// What `main.sh` needs to know.
+/// What `main.sh` needs to know to make a link of its own.
 pub(super) fn settings(modules: &Path) -> String {
     let modules = quoted(&modules.to_string_lossy());
-    format!("MODULES={modules}\nADDRESS={ADDRESS}\nSPARE_ADDRESS={SPARE_ADDRESS}\n")
+    let network = "NETWORK=pair";
+    format!("MODULES={modules}\n{network}\nADDRESS={ADDRESS}\nSPARE_ADDRESS={SPARE_ADDRESS}\n")
+}
+
+/// What it needs to know to make the link of a machine at a wire.
+pub(super) fn node_settings(modules: &Path, address: &str) -> String {
+    let modules = quoted(&modules.to_string_lossy());
+    format!("MODULES={modules}\nNETWORK=wire\nADDRESS={address}\n")
 }
 
 /// A script that runs `command` in `dir` with the given variables, each `NAME=VALUE`.
 pub(super) fn command(dir: &Path, variables: &[String], command: &[String]) -> String {
+    let words: Vec<_> = command.iter().map(|word| quoted(word)).collect();
+    surroundings(dir, variables) + "exec " + &words.join(" ") + "\n"
+}
+
+/// A script that goes to `dir` and sets variables, each `NAME=VALUE`.
+pub(super) fn surroundings(dir: &Path, variables: &[String]) -> String {
     let mut script = format!("cd {}\n", quoted(&dir.to_string_lossy()));
     for (name, value) in variables.iter().filter_map(|variable| variable.split_once('=')) {
         script += &format!("export {name}={}\n", quoted(value));
     }
-    let words: Vec<_> = command.iter().map(|word| quoted(word)).collect();
-    script + "exec " + &words.join(" ") + "\n"
+    script
 }
 
 /// One word for a shell, whatever it contains.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::nodes::{self, NodesArguments};
 use super::trial::{self, Choice};
 use super::{Options, run, share_dir, suites};
 use crate::conformance::LEDGER_VARIABLE;
@@ -25,11 +26,23 @@ pub(crate) struct TestArguments {
     options: Options,
     #[command(flatten)]
     choice: Choice,
+    /// Guests: one for the tests, or two at a wire for scenes between hosts (then --filter chooses
+    /// among these)
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
+    nodes: u8,
+    #[command(flatten)]
+    with_nodes: NodesArguments,
 }
 
 /// Builds the tests, runs them in a guest, and judges what they wrote down.
 pub(crate) fn test(root: &Path, arguments: &TestArguments) -> Outcome {
-    let TestArguments { options, choice } = arguments;
+    let TestArguments { options, choice, nodes: count, with_nodes } = arguments;
+    if *count == 2 {
+        return nodes::test(root, options, &choice.filter, with_nodes);
+    }
+    if with_nodes.are_given() {
+        return Err("--loss and --scenario are for --nodes 2".to_owned());
+    }
     let programs = suites::build(root, &choice.filter, |_| true)?;
     let ledger = share_dir(root).join(LEDGER);
     trial::emptied(&ledger)?;

@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use cargo_metadata::{Message, Metadata, MetadataCommand};
+use cargo_metadata::{Metadata, MetadataCommand};
 
-use super::packages;
-use super::tools;
+use super::{compile, packages, tools};
 use crate::process::Cargo;
 
 /// A test program of one of our crates.
@@ -100,19 +99,8 @@ impl Suite {
     fn build(&self, root: &Path) -> Result<PathBuf, String> {
         let build = Cargo::new(root, "test").args(["--no-run", "-p", self.package]);
         let build = build.args(["--test", self.test, "--features", self.features]);
-        let build = build.args(["--message-format", "json-render-diagnostics"]);
-        let build = match packages::libclang() {
-            Some(dir) => build.env("LIBCLANG_PATH", dir),
-            None => build,
-        };
-        let messages = build.output()?;
-        let mut messages = Message::parse_stream(messages.as_bytes());
-        let built = messages.find_map(|message| match message {
-            Ok(Message::CompilerArtifact(made)) if made.target.name == self.test => made.executable,
-            _ => None,
-        });
-        let nothing = || format!("{}: cargo built no test `{}`", self.package, self.test);
-        built.map(PathBuf::from).ok_or_else(nothing)
+        let built = compile::executable(build, self.test);
+        built.map_err(|why| format!("{}: {why}", self.package))
     }
 
     fn tests(&self, program: &Path, filter: &str) -> Result<Vec<String>, String> {
