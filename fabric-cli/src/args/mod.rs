@@ -2,6 +2,7 @@
 
 mod common;
 mod feed;
+mod perf;
 mod softroce;
 mod store;
 
@@ -13,6 +14,7 @@ use msg_patterns::Addr;
 
 pub(crate) use common::{Ends, Tuning};
 pub(crate) use feed::Feed;
+pub(crate) use perf::{How, PerfCommand};
 pub(crate) use softroce::SoftRoce;
 pub(crate) use store::Store;
 
@@ -68,6 +70,8 @@ pub(crate) enum Command {
     /// List, make and remove soft-RoCE links: RDMA devices made of software
     #[command(subcommand)]
     Softroce(SoftRoce),
+    /// Measure sockets and bare domains between two processes or hosts
+    Perf(PerfArgs),
     /// Pull, name who worked on it, push on
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -193,6 +197,12 @@ pub(crate) struct DemoArgs {
     /// How long it may take; by default 13s and another second for each MiB of the file
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) timeout: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PerfArgs {
+    #[command(subcommand)]
+    pub(crate) command: PerfCommand,
 }
 
 #[derive(Debug, Args)]

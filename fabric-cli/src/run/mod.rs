@@ -1,5 +1,6 @@
 //! The subcommands.
 
+mod perf;
 mod publish;
 mod pull;
 mod push;
@@ -29,6 +30,7 @@ pub(crate) fn run(command: Command, global: &Global) -> Result<(), Failure> {
         Command::Rep(args) => reply::run(&args, global),
         Command::Demo(args) => demo::run(&args, global),
         Command::Softroce(what) => softroce::run(&what),
+        Command::Perf(args) => perf::run(&args, global),
         Command::Worker(args) => worker::run(&args, global),
     }
 }

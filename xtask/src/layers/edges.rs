@@ -30,6 +30,8 @@ enum Role {
     Suite,
     /// `msg-patterns`.
     Patterns,
+    /// `fabric-perf`: what is built on patterns, and read by the command.
+    Tool,
     /// `fabric-cli`.
     Command,
     /// `xtask`.
@@ -49,6 +51,7 @@ const ROLES: &[(&str, Role)] = &[
     ("fabric-libfabric", Role::Provider),
     ("fabric-conformance", Role::Suite),
     ("msg-patterns", Role::Patterns),
+    ("fabric-perf", Role::Tool),
     ("fabric-cli", Role::Command),
     ("xtask", Role::Tasks),
 ];
@@ -116,7 +119,8 @@ fn allowed(from: Role, to: Role, edge: &Edge) -> bool {
         Role::Contract => edge.to == "fabric-mem",
         Role::Provider | Role::Suite => to == Role::Contract,
         Role::Patterns => to == Role::Contract || edge.to == "msg-proto",
-        Role::Command => to == Role::Patterns,
+        Role::Tool => to == Role::Patterns,
+        Role::Command => matches!(to, Role::Patterns | Role::Tool),
     }
 }
 
@@ -132,7 +136,9 @@ fn way_out(from: Role) -> &'static str {
         Role::Provider => "use what fabric-core re-exports; share code between providers there",
         Role::Suite => "stay generic over the harness; providers bring themselves in their tests",
         Role::Patterns => "use fabric-core or msg-proto; name providers in backend.rs only",
-        Role::Command => "go through msg-patterns; add to its public interface what is missing",
+        Role::Tool | Role::Command => {
+            "go through msg-patterns; add to its public interface what is missing"
+        }
         Role::Tasks => "start the other crate as a process and read its output",
     }
 }
@@ -186,6 +192,8 @@ mod tests {
             edge("fabric-conformance", "fabric-sim"),
             edge("msg-patterns", "fabric-mem"),
             edge("fabric-cli", "fabric-core"),
+            edge("fabric-perf", "fabric-core"),
+            edge("msg-patterns", "fabric-perf"),
             edge("fabric-cli", "fabric-verbs"),
             dev("fabric-cli", "fabric-sim"),
             dev("msg-patterns", "fabric-verbs"),

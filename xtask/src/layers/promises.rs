@@ -11,6 +11,7 @@ const NO_UNSAFE: &[&str] = &[
     "fabric-doctor",
     "msg-proto",
     "msg-patterns",
+    "fabric-perf",
     "fabric-cli",
     "xtask",
 ];

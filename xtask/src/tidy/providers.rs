@@ -7,7 +7,8 @@ use crate::report::Problem;
 use crate::source::{Source, find_word};
 
 /// Crates named like a provider that are none.
-const NO_PROVIDERS: &[&str] = &["fabric_core", "fabric_mem", "fabric_conformance", "fabric_cli"];
+const NO_PROVIDERS: &[&str] =
+    &["fabric_core", "fabric_mem", "fabric_conformance", "fabric_perf", "fabric_cli"];
 
 /// Crates that name no provider at all, in tests neither.
 const BLIND: &[&str] = &["msg-proto", "fabric-conformance"];
