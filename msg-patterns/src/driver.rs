@@ -132,6 +132,7 @@ impl<R: Role> Shared<R> {
         if self.is_over(&state) {
             return Err(Error::terminated());
         }
+        state.core.net.revoke_allowances();
         let value = command(&mut state.core);
         state.core.net.flush();
         self.learn_ports(&state);
@@ -155,16 +156,57 @@ impl<R: Role> Shared<R> {
         Some(value)
     }
 
+    /// As `send`, when there is nothing to it but the lock; says whether it was done.
+    #[inline]
+    pub(crate) fn send_at_once(&self, attempt: impl FnOnce(&mut Core<R>) -> bool) -> bool {
+        let Some(mut state) = self.state.try_lock() else { return false };
+        let done = !self.is_over(&state) && attempt(&mut state.core);
+        if done {
+            self.after_send(&mut state);
+        }
+        done
+    }
+
+    /// As `drive`, when there is nothing to it but the lock.
+    #[inline]
+    pub(crate) fn take_at_once<T>(
+        &self,
+        attempt: impl FnOnce(&mut Core<R>) -> Option<T>,
+    ) -> Option<T> {
+        let mut state = self.state.try_lock()?;
+        if self.is_over(&state) {
+            return None;
+        }
+        let found = attempt(&mut state.core)?;
+        if state.core.net.has_unflushed() {
+            self.flush_all(&mut state);
+        }
+        self.flags.count_activity();
+        self.tell_sleepers(&state);
+        self.flags.rouse(&self.background);
+        Some(found)
+    }
+
+    fn flush_all(&self, state: &mut Guard<'_, R>) {
+        state.core.net.flush();
+        self.flags.count_flush();
+    }
+
+    #[inline]
     fn is_over(&self, state: &State<R>) -> bool {
         state.closed || state.core.net.closing || self.flags.terminated.load(Ordering::Relaxed)
     }
 
+    #[inline]
     fn after_send(&self, state: &mut Guard<'_, R>) {
         self.flags.count_activity();
         let full = state.core.net.has_posted();
-        if !full && self.gathers(state) {
-            return;
+        if full || !self.gathers(state) {
+            self.look_at_clock(state, full);
         }
+    }
+
+    fn look_at_clock(&self, state: &mut Guard<'_, R>, full: bool) {
         let now = state.core.net.now();
         if full || state.last_flush.is_none_or(|last| now >= last + FLUSH_INTERVAL) {
             state.last_flush = Some(now);
@@ -187,6 +229,7 @@ impl<R: Role> Shared<R> {
             state.flushes = 0;
             state.core.turn();
             self.tell_sleepers(state);
+            self.tell_deadline(state);
         } else {
             state.core.net.flush();
         }
@@ -220,8 +263,7 @@ impl<R: Role> Shared<R> {
             }
         };
         if state.core.net.has_unflushed() {
-            state.core.net.flush();
-            self.flags.count_flush();
+            self.flush_all(&mut state);
         }
         self.leave(&mut state);
         found

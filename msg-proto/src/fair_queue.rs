@@ -40,6 +40,12 @@ impl<P: Peer> FairQueue<P> {
         self.ring.next(|_| true)
     }
 
+    /// The ready peer whose turn it is, which it keeps.
+    #[inline]
+    pub fn peek(&self) -> Option<P> {
+        self.ring.peek()
+    }
+
     /// Whether a peer is ready.
     pub fn is_ready(&self, peer: P) -> bool {
         self.ring.contains(peer)

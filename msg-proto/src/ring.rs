@@ -51,13 +51,29 @@ impl<P: Peer> Ring<P> {
     /// The first peer after the last one chosen that `may` be, and makes it the last one.
     pub(crate) fn next(&mut self, mut may: impl FnMut(P) -> bool) -> Option<P> {
         // Mostly the first one asked will do.
-        let turn = if self.turn < self.peers.len() { self.turn } else { 0 };
-        let first = *self.peers.get(turn)?;
-        if may(first) {
-            (self.last, self.turn) = (Some(first), turn + 1);
-            return Some(first);
+        if may(self.peek()?) {
+            return self.advance();
         }
-        self.next_other(turn, may)
+        self.next_other(self.at(), may)
+    }
+
+    /// Whose turn it is.
+    #[inline]
+    pub(crate) fn peek(&self) -> Option<P> {
+        self.peers.get(self.at()).copied()
+    }
+
+    /// Gives the turn to whose it is.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Option<P> {
+        let at = self.at();
+        let peer = *self.peers.get(at)?;
+        (self.last, self.turn) = (Some(peer), at + 1);
+        Some(peer)
+    }
+
+    fn at(&self) -> usize {
+        if self.turn < self.peers.len() { self.turn } else { 0 }
     }
 
     /// As `next`, when the one at `turn` was asked in vain.
@@ -88,7 +104,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_behaves_like_a_search_from_the_last_one(
-            ops in prop::collection::vec((0u8..4, 0u8..12, any::<u16>()), 0..200),
+            ops in prop::collection::vec((0u8..5, 0u8..12, any::<u16>()), 0..200),
         ) {
             let (mut ring, mut model, mut last) = (Ring::new(), BTreeSet::new(), None);
             for (op, peer, mask) in ops {
@@ -96,6 +112,11 @@ mod tests {
                 match op {
                     0 => prop_assert_eq!(ring.insert(peer), model.insert(peer)),
                     1 => prop_assert_eq!(ring.remove(peer), model.remove(&peer)),
+                    2 => {
+                        let expected = after(&model, last, |_| true);
+                        prop_assert_eq!((ring.peek(), ring.advance()), (expected, expected));
+                        last = expected.or(last);
+                    }
                     _ => {
                         let expected = after(&model, last, may);
                         prop_assert_eq!(ring.next(may), expected);

@@ -32,6 +32,12 @@ impl<P: Peer> RoundRobin<P> {
         self.ring.next(has_room)
     }
 
+    /// The peer whose turn it is, with room or not; it keeps its turn.
+    #[inline]
+    pub fn peek(&self) -> Option<P> {
+        self.ring.peek()
+    }
+
     /// Whether `is` holds for any peer; no turn is taken.
     pub fn any(&self, is: impl FnMut(P) -> bool) -> bool {
         self.ring.any(is)

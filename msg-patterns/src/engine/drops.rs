@@ -16,6 +16,7 @@ impl Net {
 
     /// Counts messages that a subscriber misses, and that it is told of.
     pub(crate) fn miss(&mut self, peer: PeerId, count: u64) {
+        self.revoke_allowances();
         self.count_dropped(peer, count);
         self.peer_mut(peer).dropped_untold += count;
     }

@@ -399,7 +399,6 @@ impl Net {
     }
 
     /// The oldest message of `peer`, if it is whole.
-    #[inline]
     pub(crate) fn take(&mut self, peer: PeerId) -> Option<Taken> {
         let mut taken = self.peer_mut(peer).inbox.take()?;
         self.counters.delivered += 1;
@@ -410,7 +409,23 @@ impl Net {
         Some(taken)
     }
 
+    /// The oldest message of `peer`, if it stands in a run and need not be copied.
     #[inline]
+    pub(crate) fn take_of_run(&mut self, peer: PeerId) -> Option<Bytes> {
+        if self.pool_short {
+            return None;
+        }
+        let entry = self.peer_mut(peer);
+        let body = entry.inbox.take_of_run()?;
+        let link = entry.link.as_mut();
+        let due = link.is_some_and(|link| link.on_consumed(body.len() as u64));
+        self.counters.delivered += 1;
+        if due {
+            self.send_credit(peer);
+        }
+        Some(body)
+    }
+
     fn consumed(&mut self, peer: PeerId, epoch: u32, size: u64) {
         let entry = self.peer_mut(peer);
         if entry.epoch != epoch {

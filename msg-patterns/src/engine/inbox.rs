@@ -80,15 +80,19 @@ pub(crate) struct Run {
 
 impl Run {
     #[inline]
-    fn take(&mut self) -> Option<Taken> {
+    fn take_body(&mut self) -> Option<Bytes> {
         let len = wire::lone_part(&self.bytes)?.len();
         self.messages -= 1;
         self.bytes.advance(HEAD_BYTES);
         // The last one takes the handle along.
-        let body = self.bytes.split_to(len);
+        Some(self.bytes.split_to(len))
+    }
+
+    fn take(&mut self) -> Option<Taken> {
+        let body = self.take_body()?;
         Some(Taken {
+            size: body.len() as u64,
             parts: smallvec![body],
-            size: len as u64,
             tag: None,
             epoch: self.epoch,
             filter: self.filter,
@@ -154,13 +158,32 @@ impl Inbox {
         }
     }
 
+    /// The run that the oldest message stands in, if it does.
+    #[inline]
+    pub(crate) fn run(&self) -> Option<&Run> {
+        match self.entries.front()? {
+            Entry::Run(run) => Some(run),
+            Entry::Message(_) => None,
+        }
+    }
+
+    /// The oldest message, if it stands in a run.
+    #[inline]
+    pub(crate) fn take_of_run(&mut self) -> Option<Bytes> {
+        let Entry::Run(run) = self.entries.front_mut()? else { return None };
+        let body = run.take_body();
+        if run.messages == 0 {
+            self.entries.pop_front();
+        }
+        body
+    }
+
     /// Number of the oldest message, if it is whole.
     pub(crate) fn ready_seq(&self) -> Option<u64> {
         self.entries.front().filter(|_| self.is_ready()).map(Entry::seq)
     }
 
     /// The oldest message, if it is whole.
-    #[inline]
     pub(crate) fn take(&mut self) -> Option<Taken> {
         match self.entries.front_mut()? {
             Entry::Run(run) => {

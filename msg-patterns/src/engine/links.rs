@@ -181,6 +181,7 @@ impl Net {
 
     /// Ends the link with an error told to the peer.
     pub(crate) fn refuse(&mut self, peer: PeerId, fault: Fault) {
+        self.revoke_allowances();
         if let Some(link) = &mut self.peer_mut(peer).link {
             link.refuse(fault);
         }
@@ -189,6 +190,7 @@ impl Net {
 
     /// Closes the connection of `peer`, if it has one; the rest follows with its event.
     pub(crate) fn close_ep(&mut self, peer: PeerId) {
+        self.revoke_allowances();
         let entry = self.peer_mut(peer);
         if let Some(link) = &mut entry.link {
             link.on_gone();
@@ -280,6 +282,7 @@ impl Net {
 
     /// Says goodbye to a peer once everything accepted for it has left.
     pub(crate) fn goodbye_if_drained(&mut self, peer: PeerId) {
+        self.revoke_allowances();
         let entry = self.peer_mut(peer);
         let drained = entry.queue.is_empty() && entry.offers.is_empty();
         if drained && entry.link.is_none() {

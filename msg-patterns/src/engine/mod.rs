@@ -4,6 +4,7 @@
 //! the fabrics, feeds links and role, runs what is due and posts what came of it. Nothing here
 //! blocks or locks; `driver` decides which thread drives.
 
+mod batches;
 mod drops;
 pub(crate) mod endpoints;
 mod inbound;
@@ -26,9 +27,9 @@ use crate::options::Options;
 use crate::roles::Role;
 use crate::{Error, ErrorKind};
 
+use batches::Batch;
 use endpoints::{Bound, Connector};
 use inbound::{COPY_BYTES_MAX, COPY_SLOTS, RESERVED_SLOTS};
-use outbound::Batch;
 pub(crate) use outbound::Room;
 use peer::Peer;
 use rendezvous::Transfer;
@@ -77,6 +78,8 @@ pub(crate) struct Net {
     pub(crate) filter: u64,
     batch_bytes_max: usize,
     batches: Slab<Batch>,
+    /// Counts revocations of what batches were allowed to take.
+    allowance_issue: u64,
     connectors: Slab<Connector>,
     /// Peers that this side has given up connecting to, until the role has been told.
     stopped: Vec<PeerId>,
@@ -120,6 +123,7 @@ impl Net {
             filter: 1,
             batch_bytes_max: 0,
             batches: Slab::new(),
+            allowance_issue: 0,
             connectors: Slab::new(),
             stopped: Vec::new(),
             bound: Slab::new(),
@@ -227,6 +231,7 @@ impl Net {
 
     /// Closes all domains.
     pub(crate) fn close_ports(&mut self) {
+        self.count_all();
         self.batches.clear();
         self.ports.clear();
         self.peers.clear();
@@ -266,6 +271,7 @@ impl<R: Role> Core<R> {
         for event in events.drain(..) {
             self.on_event(port, event);
         }
+        self.net.revoke_allowances();
         self.net.scratch_events = events;
         self.net.post_receives(port);
         found > 0
@@ -320,6 +326,7 @@ impl<R: Role> Core<R> {
 
     fn on_timeout(&mut self) {
         let now = self.net.now();
+        self.net.revoke_allowances();
         self.net.deadline = None;
         self.net.reconnect_due(now);
         self.end_stopped();

@@ -1,9 +1,8 @@
 //! Messages on their way out: queued for a peer, encoded into batches, posted.
 //!
-//! A batch is an open slot that small messages are encoded into. It belongs to a set of peers: a
-//! publisher encodes once for all subscribers that get the same run of messages. A peer has at most
-//! one open batch, so order holds. Large messages leave from the queue of their peer, piece by
-//! piece: parts by rendezvous where the fabric can, in fragments where it cannot.
+//! Small messages are encoded into open batches (`batches.rs`). Large messages leave from the queue
+//! of their peer, piece by piece: parts by rendezvous where the fabric can, in fragments where it
+//! cannot.
 
 use std::collections::VecDeque;
 
@@ -12,7 +11,6 @@ use fabric_core::{Access, Exposure, SendBuf, Slot};
 use msg_proto::credit::Tally;
 use msg_proto::link::LinkState;
 use msg_proto::wire::{self, Frame, HEAD_BYTES};
-use smallvec::SmallVec;
 
 use super::Net;
 use super::inbound::OFFER_BYTES_MIN;
@@ -29,13 +27,6 @@ const UNPOSTED_MAX: usize = 1024;
 
 /// Bytes of an encoded OFFER.
 const OFFER_BYTES: usize = HEAD_BYTES + 8 + 8 + wire::KEY_BYTES;
-
-/// An open slot and who gets it.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    members: SmallVec<[PeerId; 1]>,
-    slot: Slot,
-}
 
 /// Whether a peer can be given another message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +68,9 @@ impl Net {
 
     /// Whether a message could be encoded for `peer` without waiting.
     fn leaves_now(&self, peer: &Peer, size: u64) -> bool {
-        peer.link.as_ref().is_some_and(|link| link.has_room(size)) && takes_batches(peer)
+        let uncounted = self.uncounted(peer);
+        let link = peer.link.as_ref();
+        link.is_some_and(|link| link.has_room_behind(uncounted, size)) && takes_batches(peer)
     }
 
     /// Takes a message for one peer: encodes it at once or queues it. Call `room` before.
@@ -85,6 +78,7 @@ impl Net {
         if self.leaves_first(peer, &outgoing) && self.encode_small(&[peer], &outgoing) {
             return;
         }
+        self.revoke_allowances();
         let entry = self.peer_mut(peer);
         entry.queue_bytes += outgoing.size;
         entry.queue.push_back(outgoing);
@@ -167,24 +161,20 @@ impl Net {
         if let Some(head) = head_frame(&outgoing.head) {
             append(slot, &head);
         }
-        let parts = outgoing.message.parts();
-        for (i, part) in parts.iter().enumerate() {
-            append_part(slot, i + 1 < parts.len(), part);
-        }
-        for &peer in peers {
-            self.count_sent(peer, outgoing.size);
-        }
+        append_parts(slot, outgoing.message.parts());
+        self.count_in_batch(batch, outgoing.size);
         true
     }
 
-    fn count_sent(&mut self, peer: PeerId, size: u64) {
+    /// Counts messages that left for a peer.
+    pub(super) fn count_sent(&mut self, peer: PeerId, tally: Tally) {
         let entry = self.peer_mut(peer);
-        entry.sent += 1;
+        entry.sent += tally.messages;
         if let Some(link) = &mut entry.link {
-            link.on_sent(Tally { messages: 1, bytes: size });
+            link.on_sent(tally);
         }
-        self.counters.sent += 1;
-        self.counters.sent_bytes += size;
+        self.counters.sent += tally.messages;
+        self.counters.sent_bytes += tally.bytes;
     }
 
     fn encode_large(&mut self, peer: PeerId, outgoing: &mut Outgoing) -> bool {
@@ -196,7 +186,7 @@ impl Net {
                 append(&mut self.batches[batch].slot, &head);
             }
             outgoing.begun = true;
-            self.count_sent(peer, outgoing.size);
+            self.count_sent(peer, Tally { messages: 1, bytes: outgoing.size });
         }
         while outgoing.parts_done < outgoing.message.parts().len() {
             if !takes_batches(self.peer(peer)) || !self.encode_part(peer, outgoing) {
@@ -304,73 +294,7 @@ impl Net {
         }
     }
 
-    /// An open batch for exactly these peers with room for `need` bytes.
-    fn batch_for(&mut self, peers: &[PeerId], need: usize) -> Option<usize> {
-        let first = peers.first().and_then(|&peer| self.peer(peer).batch);
-        let fits = |open: &usize| {
-            let batch = &self.batches[*open];
-            batch.members[..] == *peers && batch.slot.len() + need <= self.batch_bytes_max
-        };
-        if let Some(open) = first.filter(fits) {
-            return Some(open);
-        }
-        for &peer in peers {
-            if let Some(open) = self.peer(peer).batch {
-                self.post_batch(open);
-            }
-        }
-        let slot = self.pool.as_ref()?.take().or_else(|| self.first_slot(peers))?;
-        Some(self.open_batch(peers, slot))
-    }
-
-    /// When peers that do not read hold the whole pool, one that has nothing under way still gets a
-    /// slot.
-    fn first_slot(&self, peers: &[PeerId]) -> Option<Slot> {
-        let is_idle = |peer: &Peer| peer.in_flight == 0 && peer.unposted.is_empty();
-        let idle = peers.iter().all(|&peer| is_idle(self.peer(peer)));
-        if idle { Slot::alloc(self.batch_bytes_max).ok() } else { None }
-    }
-
-    fn open_batch(&mut self, peers: &[PeerId], slot: Slot) -> usize {
-        for &peer in peers {
-            if let Some(open) = self.peer(peer).batch {
-                self.post_batch(open);
-            }
-        }
-        let key = self.batches.insert(Batch { members: peers.into(), slot });
-        for &peer in peers {
-            self.peer_mut(peer).batch = Some(key);
-        }
-        key
-    }
-
-    /// Takes a peer that is gone out of its open batch.
-    pub(crate) fn leave_batch(&mut self, peer: PeerId) {
-        let Some(key) = self.peer_mut(peer).batch.take() else { return };
-        let batch = &mut self.batches[key];
-        batch.members.retain(|member| *member != peer);
-        if batch.members.is_empty() {
-            self.batches.remove(key);
-        }
-    }
-
-    /// Posts an open batch to its members.
-    pub(crate) fn post_batch(&mut self, key: usize) {
-        let Batch { members, slot } = self.batches.remove(key);
-        for &member in &members {
-            self.peer_mut(member).batch = None;
-        }
-        self.posted_since_flush = true;
-        if let [only] = members[..] {
-            return self.post(only, slot.into());
-        }
-        let bytes = slot.freeze();
-        for &member in &members {
-            self.post(member, bytes.clone().into());
-        }
-    }
-
-    fn post(&mut self, peer: PeerId, buf: SendBuf) {
+    pub(super) fn post(&mut self, peer: PeerId, buf: SendBuf) {
         let bytes_max = self.batch_bytes_max;
         let unposted = &mut self.peer_mut(peer).unposted;
         if !joins_last(unposted, &buf, bytes_max) {
@@ -403,20 +327,9 @@ impl Net {
 
     /// The endpoint of `peer` has closed and its event is on the way: what is queued stays queued.
     pub(crate) fn on_broken(&mut self, peer: PeerId) {
+        self.revoke_allowances();
         if let Some(link) = &mut self.peer_mut(peer).link {
             link.on_gone();
-        }
-    }
-
-    /// Posts all open batches and hands everything to the devices.
-    pub(crate) fn flush(&mut self) {
-        while let Some((key, _)) = self.batches.iter().next() {
-            self.post_batch(key);
-        }
-        if std::mem::take(&mut self.posted_since_flush) {
-            for port in &mut self.ports {
-                port.domain.flush();
-            }
         }
     }
 
@@ -425,16 +338,6 @@ impl Net {
         let entry = self.peer_mut(peer);
         entry.queue_bytes = 0;
         std::mem::take(&mut entry.queue)
-    }
-
-    /// Whether full batches wait for the device.
-    pub(crate) fn has_posted(&self) -> bool {
-        self.posted_since_flush
-    }
-
-    /// Whether something waits for a flush.
-    pub(crate) fn has_unflushed(&self) -> bool {
-        !self.batches.is_empty() || self.posted_since_flush
     }
 }
 
@@ -478,7 +381,15 @@ fn append(slot: &mut Slot, frame: &Frame<'_>) {
     debug_assert!(fits, "a batch was chosen with too little room");
 }
 
-fn append_part(slot: &mut Slot, more: bool, part: &Bytes) {
+pub(super) fn append_parts(slot: &mut Slot, parts: &[Bytes]) {
+    let Some((last, parts)) = parts.split_last() else { return };
+    for part in parts {
+        append_part(slot, true, part);
+    }
+    append_part(slot, false, last);
+}
+
+fn append_part(slot: &mut Slot, more: bool, part: &[u8]) {
     let fits = slot.append(&wire::part_head(more, part.len() as u32)) && slot.append(part);
     debug_assert!(fits, "a batch was chosen with too little room");
 }

@@ -1,5 +1,6 @@
 //! What each pattern does with peers and messages. The engine calls these; sockets command them.
 
+use bytes::Bytes;
 use msg_proto::fair_queue::FairQueue;
 use msg_proto::fault::Fault;
 use msg_proto::round_robin::RoundRobin;
@@ -7,7 +8,8 @@ use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;
 use std::time::Duration;
 
-use crate::engine::inbox::{Incoming, Taken};
+use crate::engine::inbox::{Incoming, Run, Taken};
+use crate::engine::peer::Peer;
 use crate::engine::{Net, Room};
 use crate::monitor::PeerId;
 
@@ -78,6 +80,29 @@ pub(crate) fn why_none(rotation: &RoundRobin<PeerId>, net: &Net, size: u64) -> R
         }
     }
     Room::Down
+}
+
+/// The next message in turn, if it is one of a run and nothing but counting is to be done for it.
+/// If not, nothing happened.
+#[inline]
+pub(crate) fn next_of_run(
+    ready: &mut FairQueue<PeerId>,
+    net: &mut Net,
+    may: impl FnOnce(&Net, &Peer, &Run) -> bool,
+) -> Option<Bytes> {
+    let peer = ready.peek()?;
+    let entry = net.peers.get(peer.0 as usize)?;
+    let run = entry.inbox.run().filter(|run| run.epoch == entry.epoch)?;
+    if !may(net, entry, run) {
+        return None;
+    }
+    let body = net.take_of_run(peer)?;
+    ready.next();
+    if !net.peer(peer).is_ready() {
+        ready.idle(peer);
+        net.remove_if_read(peer);
+    }
+    Some(body)
 }
 
 /// The next whole message in turn. Peers without one leave the rotation.

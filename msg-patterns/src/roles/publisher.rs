@@ -79,6 +79,26 @@ impl Publisher {
         Ok(())
     }
 
+    /// As `publish`, for the plain case: the message joins others on their way to the same peers. If
+    /// that is not in order, nothing happened.
+    pub(crate) fn publish_at_once(&mut self, net: &mut Net, message: &Message) -> bool {
+        if !self.held.is_empty() || self.conflate {
+            return false;
+        }
+        let mut matched = std::mem::take(&mut self.matched);
+        self.find_matches(message.first(), &mut matched);
+        let done = match matched[..] {
+            [] => message.len() <= net.options.message_bytes_max,
+            _ => net.append(&matched, message),
+        };
+        if done {
+            net.counters.accepted += 1;
+            self.remember(message);
+        }
+        self.matched = matched;
+        done
+    }
+
     /// Who is known to want a message with this subject.
     fn find_matches(&self, subject: &[u8], matched: &mut Vec<PeerId>) {
         self.topics.matches(subject, matched);

@@ -70,7 +70,7 @@ impl<R: Role> Handle<R> {
     }
 
     pub(crate) fn counters(&self) -> Counters {
-        self.shared.look(|core| core.net.counters)
+        self.shared.look(|core| core.net.counted())
     }
 
     pub(crate) fn peers(&self) -> Vec<PeerStats> {
@@ -258,7 +258,13 @@ impl Net {
         }
     }
 
-    fn peer_stats(&self) -> Vec<PeerStats> {
+    fn counted(&mut self) -> Counters {
+        self.count_all();
+        self.counters
+    }
+
+    fn peer_stats(&mut self) -> Vec<PeerStats> {
+        self.count_all();
         self.peer_ids()
             .into_iter()
             .map(|id| {

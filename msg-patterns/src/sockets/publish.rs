@@ -93,10 +93,21 @@ impl Pub {
     /// # Errors
     /// As `send`, and `WouldBlock`.
     pub fn try_send(&self, message: impl Into<Message>) -> Result<(), SendError> {
-        self.handle.try_send_with(message.into(), publish)
+        let message = message.into();
+        if self.send_at_once(&message) {
+            return Ok(());
+        }
+        self.handle.try_send_with(message, publish)
+    }
+
+    fn send_at_once(&self, message: &Message) -> bool {
+        self.handle.shared.send_at_once(|core| core.role.publish_at_once(&mut core.net, message))
     }
 
     fn send_until(&self, message: Message, patience: Patience) -> Result<(), SendError> {
+        if self.send_at_once(&message) {
+            return Ok(());
+        }
         self.handle.send_with(message, patience, publish)
     }
 

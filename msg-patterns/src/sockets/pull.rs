@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use msg_proto::wire::abilities;
@@ -19,6 +20,8 @@ use crate::{Context, Error, Message};
 pub struct Pull {
     handle: Arc<Handle<Puller>>,
     current: Mutex<Option<Unacked>>,
+    /// Whether `current` may hold something; tells most calls that they need not look.
+    has_current: AtomicBool,
 }
 
 common_calls!(Pull);
@@ -26,17 +29,21 @@ common_calls!(Pull);
 impl Socket for Pull {
     fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
         let handle = Handle::open(context, options.0, abilities::ACKS, Puller::new())?;
-        Ok(Self { handle, current: Mutex::new(None) })
+        Ok(Self::of(handle))
     }
 }
 
 impl Clone for Pull {
     fn clone(&self) -> Self {
-        Self { handle: self.handle.clone(), current: Mutex::new(None) }
+        Self::of(self.handle.clone())
     }
 }
 
 impl Pull {
+    fn of(handle: Arc<Handle<Puller>>) -> Self {
+        Self { handle, current: Mutex::new(None), has_current: AtomicBool::new(false) }
+    }
+
     /// Receives, waiting for a message.
     ///
     /// # Errors
@@ -58,11 +65,25 @@ impl Pull {
     /// # Errors
     /// `WouldBlock` or `Terminated`.
     pub fn try_recv(&self) -> Result<Message, Error> {
-        self.handle.try_recv_with(|core| self.pull(core))
+        match self.pull_at_once() {
+            Some(message) => Ok(message),
+            None => self.handle.try_recv_with(|core| self.pull(core)),
+        }
     }
 
     fn recv_until(&self, patience: Patience) -> Result<Message, Error> {
-        self.handle.recv_until(patience, |core| self.pull(core))
+        match self.pull_at_once() {
+            Some(message) => Ok(message),
+            None => self.handle.recv_until(patience, |core| self.pull(core)),
+        }
+    }
+
+    /// As `pull`, when neither this message nor the last one has to be acknowledged.
+    fn pull_at_once(&self) -> Option<Message> {
+        if self.has_current.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.handle.shared.take_at_once(|core| core.role.pull_at_once(&mut core.net))
     }
 
     fn pull(&self, core: &mut Core<Puller>) -> Option<Message> {
@@ -70,9 +91,11 @@ impl Pull {
         if let Some(unacked) = current.take() {
             core.role.finish(&mut core.net, unacked);
         }
-        let (message, unacked) = core.role.pull(&mut core.net)?;
-        *current = unacked;
-        Some(message)
+        let pulled = core.role.pull(&mut core.net);
+        let (message, unacked) = pulled.unzip();
+        *current = unacked.flatten();
+        self.has_current.store(current.is_some(), Ordering::Relaxed);
+        message
     }
 
     /// Says that the last message this handle received was processed.

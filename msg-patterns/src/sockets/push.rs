@@ -70,11 +70,21 @@ impl Push {
     /// # Errors
     /// As `send`, and `NoPeer` or `WouldBlock`.
     pub fn try_send(&self, message: impl Into<Message>) -> Result<(), SendError> {
-        self.handle
-            .try_send_with(message.into(), |core, message| core.role.push(&mut core.net, message))
+        let message = message.into();
+        if self.send_at_once(&message) {
+            return Ok(());
+        }
+        self.handle.try_send_with(message, |core, message| core.role.push(&mut core.net, message))
+    }
+
+    fn send_at_once(&self, message: &Message) -> bool {
+        self.handle.shared.send_at_once(|core| core.role.push_at_once(&mut core.net, message))
     }
 
     fn send_until(&self, message: Message, patience: Patience) -> Result<(), SendError> {
+        if self.send_at_once(&message) {
+            return Ok(());
+        }
         self.handle
             .send_with(message, patience, |core, message| core.role.push(&mut core.net, message))
     }

@@ -78,7 +78,7 @@ impl Sub {
     /// # Errors
     /// `Terminated`.
     pub fn recv(&self) -> Result<Message, Error> {
-        self.handle.recv_until(Patience::Endless, |core| core.role.receive(&mut core.net))
+        self.recv_until(Patience::Endless)
     }
 
     /// Receives, waiting for at most `timeout`.
@@ -86,7 +86,18 @@ impl Sub {
     /// # Errors
     /// `TimedOut` or `Terminated`.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Message, Error> {
-        self.handle.recv_until(Patience::For(timeout), |core| core.role.receive(&mut core.net))
+        self.recv_until(Patience::For(timeout))
+    }
+
+    fn recv_until(&self, patience: Patience) -> Result<Message, Error> {
+        match self.receive_at_once() {
+            Some(message) => Ok(message),
+            None => self.handle.recv_until(patience, |core| core.role.receive(&mut core.net)),
+        }
+    }
+
+    fn receive_at_once(&self) -> Option<Message> {
+        self.handle.shared.take_at_once(|core| core.role.receive_at_once(&mut core.net))
     }
 
     /// Receives if a message is here now.
@@ -94,7 +105,10 @@ impl Sub {
     /// # Errors
     /// `WouldBlock` or `Terminated`.
     pub fn try_recv(&self) -> Result<Message, Error> {
-        self.handle.try_recv_with(|core| core.role.receive(&mut core.net))
+        match self.receive_at_once() {
+            Some(message) => Ok(message),
+            None => self.handle.try_recv_with(|core| core.role.receive(&mut core.net)),
+        }
     }
 
     /// How many messages publishers said they dropped for this subscriber; per publisher in
