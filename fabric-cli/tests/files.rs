@@ -1,13 +1,15 @@
 //! Files arrive as they were.
 
+mod carry;
 mod common;
 
 use std::fs;
-use std::path::Path;
 
-use common::{Done, fabric};
+use carry::{carry, check};
+use common::fabric;
 use tempfile::TempDir;
 
+const ANY: &str = "tcp://127.0.0.1:0";
 const FILE_BYTES: usize = 64 << 20;
 
 /// A file that repeats itself nowhere near a piece's length.
@@ -24,30 +26,13 @@ fn random_file(dir: &TempDir, bytes: usize) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-fn carry(dir: &TempDir, file: &str, count: usize, chunk: &[&str]) -> (Done, Done) {
-    let out = dir.path().join("out");
-    let count = count.to_string();
-    let args = ["pull", "tcp://127.0.0.1:0", "-n", &count, "--checksum", "--output"];
-    let mut pull = fabric(args.into_iter().chain([out.to_str().unwrap()]));
-    let addr = pull.addr();
-    let args = ["push", &addr, "--checksum", "--file", file];
-    let pushed = fabric(args.into_iter().chain(chunk.iter().copied())).end().ok();
-    (pushed, pull.end().ok())
-}
-
-fn check(dir: &TempDir, (pushed, pulled): &(Done, Done)) {
-    assert_eq!(pushed.sha256(), pulled.sha256());
-    let same = |a: &Path, b: &Path| fs::read(a).unwrap() == fs::read(b).unwrap();
-    assert!(same(&dir.path().join("in"), &dir.path().join("out")), "the files differ");
-}
-
 #[test]
 fn a_file_arrives_as_one_message_and_in_pieces() {
     let dir = tempfile::tempdir().unwrap();
     let file = random_file(&dir, FILE_BYTES);
-    let whole = carry(&dir, &file, 1, &[]);
+    let whole = carry(&dir, ANY, &file, 1, &[]);
     check(&dir, &whole);
-    let pieces = carry(&dir, &file, FILE_BYTES / (64 << 10), &["--chunk", "64KiB"]);
+    let pieces = carry(&dir, ANY, &file, FILE_BYTES / (64 << 10), &["--chunk", "64KiB"]);
     check(&dir, &pieces);
     assert_eq!(whole.0.sha256(), pieces.0.sha256());
 }
@@ -56,7 +41,7 @@ fn a_file_arrives_as_one_message_and_in_pieces() {
 fn the_last_piece_may_be_short() {
     let dir = tempfile::tempdir().unwrap();
     let file = random_file(&dir, 100_000);
-    check(&dir, &carry(&dir, &file, 4, &["--chunk", "30000"]));
+    check(&dir, &carry(&dir, ANY, &file, 4, &["--chunk", "30000"]));
 }
 
 #[test]
