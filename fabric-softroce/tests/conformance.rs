@@ -68,8 +68,11 @@ mod softroce {
         let domain = SoftRoce { interface: interface.clone() }.domain();
         let link = link_on(&interface).unwrap().expect("its link");
         assert_eq!((domain.caps().provider, &domain.caps().device), ("softroce", &link.name));
-        let devices = SoftRoceFabric::default().devices().unwrap();
-        assert!(devices.iter().any(|device| device.name == link.name));
+        let fabric = SoftRoceFabric::default();
+        assert!(fabric.devices().unwrap().iter().any(|device| device.name == link.name));
+        let at = |host| Addr::new("softroce", host, Some(7000));
+        assert_eq!(fabric.device_for(&at(&interface)).unwrap(), Some(link.name));
+        assert_eq!(fabric.device_for(&at("*")).unwrap(), None);
     }
 
     #[test]
