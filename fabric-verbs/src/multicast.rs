@@ -29,6 +29,10 @@ pub(crate) const GROUP_RECV: u64 = 1 << 62;
 /// Marks sends to groups in completions.
 pub(crate) const GROUP_SEND: u64 = 1 << 61;
 
+/// Completions name the group and, below these bits, the receive or the count of sends.
+const NUMBER_SHIFT: u32 = 16;
+const LOW: u64 = (1 << NUMBER_SHIFT) - 1;
+
 /// What the device puts in front of a received datagram.
 const ROUTE_BYTES: usize = 40;
 /// Mark and token in front of the message.
@@ -52,8 +56,11 @@ struct Group {
     way: Option<Way>,
     /// Messages that wait for the group to be joined or for room.
     waiting: VecDeque<(OpId, SendBuf)>,
+    /// With their counts, oldest first.
     sending: VecDeque<(u64, Packet)>,
     next_seq: u64,
+    /// Its place in completions.
+    number: u64,
     receiving: Vec<Option<Packet>>,
     memory: Own,
     is_dead: bool,
@@ -71,7 +78,6 @@ struct Way {
 #[derive(Default)]
 pub(crate) struct Groups {
     open: HashMap<u64, Group>,
-    by_qp: HashMap<u32, u64>,
     next: u64,
 }
 
@@ -106,6 +112,7 @@ impl Driver {
             waiting: VecDeque::new(),
             sending: VecDeque::new(),
             next_seq: 0,
+            number,
             receiving: (0..RECEIVES).map(|_| None).collect(),
             memory,
             is_dead: false,
@@ -118,9 +125,10 @@ impl Driver {
         for index in 0..RECEIVES {
             joined.offer(index);
         }
-        joined.link.join(addr, GROUP | number).map_err(failed)?;
-        if let Some(qp) = joined.link.qp_number() {
-            self.groups.by_qp.insert(qp, number);
+        if let Err(error) = joined.link.join(addr, GROUP | number) {
+            self.room += RECEIVES;
+            self.drop_group(joined);
+            return Err(failed(error));
         }
         self.groups.open.insert(number, joined);
         Ok(GroupId(number))
@@ -138,9 +146,6 @@ impl Driver {
 
     fn leave_group(&mut self, group: GroupId) -> Result<(), Error> {
         let mut left = self.groups.open.remove(&group.0).ok_or_else(not_joined)?;
-        if let Some(qp) = left.link.qp_number() {
-            self.groups.by_qp.remove(&qp);
-        }
         if left.way.is_some()
             && let Err(error) = left.link.leave(left.addr)
         {
@@ -217,10 +222,11 @@ impl Driver {
     }
 
     pub(crate) fn on_group_completion(&mut self, completion: &Completion) {
-        let Some(&number) = self.groups.by_qp.get(&completion.qp) else { return };
+        // One that was left and its queue pair destroyed is not found, whoever has its number now.
+        let number = (completion.id & !(GROUP_RECV | GROUP_SEND)) >> NUMBER_SHIFT;
         let Some(group) = self.groups.open.get_mut(&number) else { return };
         if completion.id & GROUP_RECV != 0 {
-            let index = (completion.id & !GROUP_RECV) as usize;
+            let index = (completion.id & LOW) as usize;
             let Some(mut packet) = group.receiving.get_mut(index).and_then(Option::take) else {
                 return;
             };
@@ -235,10 +241,10 @@ impl Driver {
             }
             return;
         }
-        let seq = completion.id & !GROUP_SEND;
-        while group.sending.front().is_some_and(|(sent, _)| *sent <= seq) {
-            group.sending.pop_front();
-            self.room += 1;
+        let seq = completion.id & LOW;
+        if let Some(last) = group.sending.iter().position(|(sent, _)| *sent == seq) {
+            group.sending.drain(..=last);
+            self.room += last + 1;
         }
         let peer = resolve::addr_in(self.options.scheme, group.addr);
         if let Verdict::Bad(error) = status::verdict(completion, &peer) {
@@ -283,12 +289,12 @@ impl Group {
         bytes[8..HEAD_BYTES].copy_from_slice(&self.token.to_le_bytes());
         buf.copy_to(&mut bytes[HEAD_BYTES..HEAD_BYTES + len]);
         let op = Op::Datagram { to: way.handle.clone(), qp: way.qp, qkey: way.qkey };
-        let id = GROUP_SEND | self.next_seq;
+        let id = GROUP_SEND | self.number << NUMBER_SHIFT | self.next_seq;
         let wr = Wr { id, op, sges: smallvec![packet.sge()], signal: true, inline: false };
         let posted = self.link.post(std::slice::from_ref(&wr)).1;
         posted.map_err(|error| status::host_error(error, "sending to a group"))?;
         self.sending.push_back((self.next_seq, packet));
-        self.next_seq += 1;
+        self.next_seq = (self.next_seq + 1) & LOW;
         Ok(())
     }
 
@@ -296,7 +302,8 @@ impl Group {
     fn offer(&mut self, index: usize) {
         let Some(mut packet) = self.memory.take() else { return };
         let len = packet.slot.capacity();
-        let recv = RecvWr { id: GROUP_RECV | index as u64, to: packet.room_sge(len) };
+        let id = GROUP_RECV | self.number << NUMBER_SHIFT | index as u64;
+        let recv = RecvWr { id, to: packet.room_sge(len) };
         match self.link.post_recv(recv) {
             Ok(()) => self.receiving[index] = Some(packet),
             Err(error) => tracing::debug!(%error, "a group has a receive less"),
