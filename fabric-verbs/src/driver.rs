@@ -18,6 +18,7 @@ use crate::multicast::{GROUP_RECV, GROUP_SEND, Groups};
 use crate::options::VerbsOptions;
 use crate::outbound::{Pumped, Shared};
 use crate::packet::Reason;
+use crate::patience::Patience;
 use crate::recvs::Recvs;
 use crate::region::Regions;
 use crate::status;
@@ -66,9 +67,10 @@ pub(crate) struct Driver {
     /// The device would not let go of a queue pair.
     is_haunted: bool,
     pub(crate) waker: Arc<VerbsWaker>,
-    sleeper: Sleeper,
+    pub(crate) sleeper: Sleeper,
     /// Somebody slept or will sleep on the descriptor.
-    is_armed: bool,
+    pub(crate) is_armed: bool,
+    pub(crate) patience: Patience,
     last_look: Instant,
     next_op: u64,
     pub(crate) channel: Arc<EventChannel>,
@@ -92,6 +94,7 @@ impl Driver {
         let completions = COMPLETIONS.min(limits.cqe_max);
         let receives = STOCK_MAX.min(limits.srq_wr_max).min(completions / 2);
         let queues = Queues::new(&device, completions, receives).map_err(status::open_error)?;
+        let patience = Patience::new(options.look_max);
         let waker = VerbsWaker::new().map_err(status::open_error)?;
         let sleeper = Sleeper::new(&[queues.fd(), channel.fd(), waker.fd()]);
         Ok(Self {
@@ -121,6 +124,7 @@ impl Driver {
             waker,
             sleeper: sleeper.map_err(status::open_error)?,
             is_armed: true,
+            patience,
             last_look: Instant::now(),
             next_op: 0,
             channel,
@@ -212,64 +216,6 @@ impl Driver {
             || !self.graves.is_empty()
     }
 
-    /// Asks for the descriptor to become readable, and says whether something is there already.
-    ///
-    /// # Errors
-    /// `Host` or `Provider` when the device cannot be asked.
-    pub(crate) fn arm(&mut self) -> Result<bool, Error> {
-        self.flush();
-        if self.is_pending() || self.waker.take() {
-            return Ok(true);
-        }
-        self.is_armed = true;
-        self.queues.arm().map_err(|error| status::host_error(error, "asking for completions"))?;
-        // What came before the device was asked makes no event.
-        let before = self.queue_progress();
-        Ok(before || self.is_pending())
-    }
-
-    fn queue_progress(&mut self) -> bool {
-        let came = self.drain_completions(EVENTS_MAX);
-        if came {
-            self.resume_starved();
-            self.restock();
-            self.flush();
-        }
-        came
-    }
-
-    /// Sleeps until something happens, the waker was called, or the time is over.
-    ///
-    /// # Errors
-    /// `Host` or `Provider` when the host cannot wait.
-    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
-        if self.arm()? {
-            return Ok(());
-        }
-        let timeout = [timeout, self.time_left()].into_iter().flatten().min();
-        self.sleeper.sleep(timeout).map_err(|error| status::host_error(error, "waiting"))?;
-        self.waker.take();
-        Ok(())
-    }
-
-    pub(crate) fn sleeper(&self) -> &Sleeper {
-        &self.sleeper
-    }
-
-    /// Time until the domain's own next deadline.
-    pub(crate) fn time_left(&mut self) -> Option<Duration> {
-        let table = &self.table;
-        let all = &mut self.deadlines;
-        let is = |wanted: fn(&Phase) -> bool| move |ep| table.phase_of(ep).is_some_and(wanted);
-        let next = [
-            all.dials.next(is(|phase| matches!(phase, Phase::Dialing(_)))),
-            all.accepts.next(is(|phase| matches!(phase, Phase::Accepting(_)))),
-            all.lingers.next(is(|phase| matches!(phase, Phase::Open(ep) if !ep.is_usable()))),
-        ];
-        let next = next.into_iter().flatten().min()?;
-        Some(next.saturating_duration_since(Instant::now()))
-    }
-
     /// Connection events and the events of the completion queue, if it is time to ask for them.
     fn look(&mut self) {
         let now = Instant::now();
@@ -324,7 +270,7 @@ impl Driver {
     }
 
     /// Takes completions until the queue is empty or there are enough events. Says whether any came.
-    fn drain_completions(&mut self, events_max: usize) -> bool {
+    pub(crate) fn drain_completions(&mut self, events_max: usize) -> bool {
         let (mut batch, mut came) = (Vec::new(), false);
         loop {
             let more = match self.queues.poll(&mut batch) {
@@ -384,7 +330,7 @@ impl Driver {
     }
 
     /// Connections that waited for slots go on before others use them up.
-    fn resume_starved(&mut self) {
+    pub(crate) fn resume_starved(&mut self) {
         for _ in 0..self.table.starved_len() {
             if self.recvs.is_empty() {
                 return;
@@ -444,6 +390,7 @@ impl Drop for Driver {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+        self.regions.end_all_windows();
         for index in self.table.indices() {
             let Some(conn) = self.table.remove(index) else { continue };
             if let Phase::Open(mut endpoint) = conn.phase {

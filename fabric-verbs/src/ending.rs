@@ -89,6 +89,8 @@ impl Driver {
     fn bury(&mut self, index: usize) {
         let Some(conn) = self.table.remove(index) else { return };
         let Phase::Open(mut endpoint) = conn.phase else { return };
+        // They are to go before their queue pair.
+        self.regions.end_windows(endpoint.id);
         endpoint.return_all(&mut self.events);
         endpoint.cut();
         self.table.forget_qp(endpoint.qp);
@@ -110,6 +112,7 @@ impl Driver {
             self.deadlines.lingers.push(endpoint.id, std::time::Instant::now());
             return self.settle_end(index);
         }
+        self.regions.end_windows(endpoint.id);
         match endpoint.link.destroy_qp() {
             Ok(()) => self.recall_all(index),
             Err(error) => {

@@ -1,6 +1,7 @@
 //! One connection: what it has to send, what is in flight, what arrived and was not read yet.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use fabric_core::{Addr, EpId, Error, ErrorKind, Event, OpId, SendBuf};
 
@@ -9,7 +10,7 @@ use crate::credit::Credit;
 use crate::packet::{Kind, Reason};
 use crate::recvs::{Posted, Recvs};
 use crate::stock::Stock;
-use crate::sys::Id;
+use crate::sys::{Id, Window};
 use crate::works::Works;
 
 /// How far an endpoint's life has come.
@@ -70,6 +71,8 @@ pub(crate) enum Hold {
     Immediate { op: OpId, _packet: Option<Packet> },
     /// Nothing: its completion is that of all before it.
     Marker,
+    /// A window that is being bound.
+    Binding(Arc<Window>),
     /// The goodbye.
     Bye { _packet: Option<Packet> },
 }

@@ -249,6 +249,11 @@ fn settle(
     match hold {
         Hold::Nothing | Hold::Packet { .. } | Hold::Marker | Hold::Bye { .. } => {}
         Hold::Message { op, buf, .. } => endpoint.sent(op, buf, result, events),
+        Hold::Binding(window) => {
+            if result.is_ok() {
+                window.set_bound();
+            }
+        }
         Hold::Piece { op, len, packet } => {
             match endpoint.works.on_piece(op, len, packet.as_ref(), result) {
                 Some(Landed::Done(done)) => finish(endpoint, done, events),

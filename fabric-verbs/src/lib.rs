@@ -46,6 +46,7 @@ mod multicast;
 mod options;
 mod outbound;
 mod packet;
+mod patience;
 mod recvs;
 mod region;
 mod remote;
@@ -55,7 +56,9 @@ mod stock;
 #[allow(unsafe_code)]
 mod sys;
 mod table;
+mod waiting;
 mod waker;
+mod window;
 mod works;
 
 pub use domain::VerbsDomain;

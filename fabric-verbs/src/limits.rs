@@ -54,6 +54,12 @@ pub(crate) const RMA_BYTES_MAX: usize = 16 << 30;
 /// From here on registering foreign memory costs less than copying it.
 pub(crate) const REGISTER_BYTES_MIN: usize = 16 << 10;
 
+/// Looks at the completion queue in which a device binds a window, as a rule in the first few.
+pub(crate) const BIND_LOOKS_MAX: usize = 10_000;
+
+/// Looks between which others may have the processor: some devices are made of software.
+pub(crate) const BIND_LOOKS_EACH: usize = 16;
+
 /// Exposures of one domain.
 pub(crate) const REGIONS_MAX: usize = 16 << 10;
 

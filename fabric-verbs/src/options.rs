@@ -38,6 +38,12 @@ pub struct VerbsOptions {
     /// How long the peer's device may take to acknowledge before a message is sent again: 4.096 µs
     /// times two to this power. After eight of these the connection is broken.
     pub ack_timeout_power: u8,
+    /// How long a wait looks for completions before it sleeps, at most; it adapts to what comes. Zero
+    /// sleeps at once.
+    pub look_max: Duration,
+    /// Whether the device itself holds keys of exposed memory to the connection they are for, where
+    /// it offers that (memory windows of type 2B). Without, the peer's provider does.
+    pub memory_windows: bool,
 }
 
 impl Default for VerbsOptions {
@@ -54,6 +60,8 @@ impl Default for VerbsOptions {
             inline_bytes: 256,
             window_bytes: 16 << 20,
             ack_timeout_power: 16,
+            look_max: Duration::from_micros(50),
+            memory_windows: true,
         }
     }
 }

@@ -1,21 +1,44 @@
 //! Memory exposed to peers.
 //!
-//! Key, bounds and rights are checked by the device that owns the memory. The rest of the contract,
-//! that a key is good for one endpoint and cannot be changed, is a checksum in the key over all of
-//! it and both sides' tokens, which the peer's provider checks before it asks. Each exposure is a
-//! registration of its own, which ends with it. (Memory windows would have the device hold to the
-//! endpoint as well, at the price of two more objects for each exposure.)
+//! Key, bounds and rights are checked by the device that owns the memory, and the endpoint, too,
+//! where it has memory windows and could bind one. A checksum in the key over all of it and both
+//! sides' tokens is checked by the peer's provider before it asks: so a key is good for one endpoint
+//! and cannot be changed on devices without windows, too. Each exposure is a registration of its
+//! own, which ends with it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use fabric_core::{Access, Error, Exposure, RemoteKey, Slot};
+use fabric_core::{Access, EpId, Error, Exposure, RemoteKey, Slot};
 
 use crate::limits::REGIONS_MAX;
-use crate::sys::{Mapped, Region, Rights};
+use crate::sys::{Mapped, Region, Rights, Window};
+
+/// How a device lets a peer in, until it is dropped.
+pub(crate) enum Opened {
+    /// By a registration with rights for peers.
+    Region(Region),
+    /// By a window that is bound to the connection.
+    Window(Arc<Window>),
+    /// Not any more: the connection ended.
+    Closed,
+}
+
+impl Opened {
+    /// The key for the peer's requests.
+    pub(crate) fn remote_key(&self) -> u32 {
+        match self {
+            Self::Region(region) => region.remote_key(),
+            Self::Window(window) => window.remote_key(),
+            Self::Closed => 0,
+        }
+    }
+}
 
 struct Exposed {
     /// First, so that no peer reaches the memory when it goes.
-    region: Region,
+    opened: Opened,
+    ep: EpId,
     key: RemoteKey,
     mapped: Mapped,
     memory: Exposure,
@@ -27,6 +50,10 @@ struct Exposed {
 #[derive(Default)]
 pub(crate) struct Regions {
     open: HashMap<u64, Exposed>,
+    /// How many of them are windows.
+    windows: usize,
+    /// The window that is about to become one.
+    pub(crate) binding: Option<(EpId, Arc<Window>)>,
 }
 
 impl Regions {
@@ -46,20 +73,51 @@ impl Regions {
 
     pub(crate) fn insert(
         &mut self,
-        key: RemoteKey,
-        region: Region,
+        (ep, key): (EpId, RemoteKey),
+        opened: Opened,
         mapped: Mapped,
         (memory, copy): (Exposure, Option<Slot>),
     ) {
-        let exposed = Exposed { region, key, mapped, memory, _copy: copy };
+        self.windows += usize::from(matches!(opened, Opened::Window(_)));
+        let exposed = Exposed { opened, ep, key, mapped, memory, _copy: copy };
         self.open.insert(key.nonce, exposed);
+    }
+
+    /// How many exposures are windows.
+    #[cfg(test)]
+    pub(crate) fn windows(&self) -> usize {
+        self.windows
+    }
+
+    /// Ends the windows of an endpoint; what they were over stays to be revoked.
+    pub(crate) fn end_windows(&mut self, of: EpId) {
+        self.end_windows_if(|ep| ep == of);
+    }
+
+    /// Ends all windows.
+    pub(crate) fn end_all_windows(&mut self) {
+        self.end_windows_if(|_| true);
+    }
+
+    fn end_windows_if(&mut self, ends: impl Fn(EpId) -> bool) {
+        self.binding.take_if(|(ep, _)| ends(*ep));
+        if self.windows == 0 {
+            return;
+        }
+        for exposed in self.open.values_mut().filter(|exposed| ends(exposed.ep)) {
+            if matches!(exposed.opened, Opened::Window(_)) {
+                exposed.opened = Opened::Closed;
+                self.windows -= 1;
+            }
+        }
     }
 
     /// Ends an exposure. When this returns, the device lets nobody reach the memory.
     pub(crate) fn remove(&mut self, key: &RemoteKey) -> Option<Exposure> {
         self.find(key)?;
-        let Exposed { region, memory, .. } = self.open.remove(&key.nonce)?;
-        drop(region);
+        let Exposed { opened, memory, .. } = self.open.remove(&key.nonce)?;
+        self.windows -= usize::from(matches!(opened, Opened::Window(_)));
+        drop(opened);
         Some(memory)
     }
 
@@ -112,6 +170,7 @@ pub(crate) fn rights(access: Access) -> Rights {
         remote_read: access.read,
         remote_write: access.write,
         remote_atomic: access.atomic,
+        windows: false,
     }
 }
 

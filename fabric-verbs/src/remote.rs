@@ -12,7 +12,7 @@ use crate::endpoint::Outgoing;
 use crate::limits::{PACKET_BYTES, REGISTER_BYTES_MIN, RMA_BYTES_MAX};
 use crate::outbound;
 use crate::packet::Reason;
-use crate::region;
+use crate::region::{self, Opened};
 use crate::status;
 use crate::sys::{Mapped, Region, Rights};
 use crate::works::{Piece, Source, Target, Task, Work};
@@ -206,16 +206,21 @@ impl VerbsDomain {
     /// Opens memory to the peer of one endpoint.
     fn open_memory(
         &mut self,
+        ep: EpId,
         start: NonNull<u8>,
         len: usize,
         access: Access,
-    ) -> Result<Region, Error> {
+    ) -> Result<Opened, Error> {
         let rights = region::rights(access);
+        if let Some(window) = self.driver.open_window(ep, start.as_ptr(), len, rights) {
+            return Ok(Opened::Window(window));
+        }
         Region::new(&self.driver.queues, start.as_ptr(), len, rights)
+            .map(Opened::Region)
             .map_err(|error| status::register_error(error, len))
     }
 
-    fn seal(&mut self, ep: EpId, start: NonNull<u8>, len: usize, opened: &Region) -> RemoteKey {
+    fn seal(&mut self, ep: EpId, start: NonNull<u8>, len: usize, opened: &Opened) -> RemoteKey {
         let salt = self.driver.table.endpoint_of(ep).map_or(0, |(_, endpoint)| endpoint.salt);
         let nonce = self.driver.regions.new_nonce();
         region::seal(start.as_ptr() as u64, len as u64, opened.remote_key(), nonce, salt)
@@ -224,11 +229,11 @@ impl VerbsDomain {
     fn expose_slot(&mut self, ep: EpId, mut slot: Slot, access: Access) -> Exposing {
         let len = slot.capacity();
         let start = NonNull::from(slot.buffer_mut()).cast::<u8>();
-        match self.open_memory(start, len, access) {
+        match self.open_memory(ep, start, len, access) {
             Ok(opened) => {
                 let key = self.seal(ep, start, len, &opened);
                 let mapped = Mapped::new(start, len);
-                self.driver.regions.insert(key, opened, mapped, (Exposure::Slot(slot), None));
+                self.driver.regions.insert((ep, key), opened, mapped, (Exposure::Slot(slot), None));
                 Ok(key)
             }
             Err(error) => Err(Rejected::new(Exposure::Slot(slot), error)),
@@ -241,20 +246,20 @@ impl VerbsDomain {
         let len = bytes.len();
         let mut start = NonNull::from(&bytes[..]).cast::<u8>();
         let mut copy = None;
-        let mut opened = self.open_memory(start, len, access);
+        let mut opened = self.open_memory(ep, start, len, access);
         if opened.is_err()
             && let Ok(mut slot) = Slot::alloc(len)
             && slot.append(&bytes)
         {
             start = NonNull::from(slot.buffer_mut()).cast::<u8>();
-            opened = self.open_memory(start, len, access);
+            opened = self.open_memory(ep, start, len, access);
             copy = Some(slot);
         }
         match opened {
             Ok(opened) => {
                 let key = self.seal(ep, start, len, &opened);
                 let (mapped, memory) = (Mapped::new(start, len), Exposure::Bytes(bytes));
-                self.driver.regions.insert(key, opened, mapped, (memory, copy));
+                self.driver.regions.insert((ep, key), opened, mapped, (memory, copy));
                 Ok(key)
             }
             Err(error) => Err(Rejected::new(Exposure::Bytes(bytes), error)),

@@ -58,6 +58,8 @@ pub(crate) struct Limits {
     pub(crate) atomics: bool,
     /// Largest registration in bytes.
     pub(crate) region_bytes_max: u64,
+    /// Whether it has memory windows that a request binds to one queue pair.
+    pub(crate) windows: bool,
     /// Whether it is iWARP, which has no datagrams.
     pub(crate) iwarp: bool,
 }
@@ -117,6 +119,10 @@ impl Device {
             }),
             atomics: attr.atomic_cap != ffi::ibv_atomic_cap::IBV_ATOMIC_NONE,
             region_bytes_max: attr.max_mr_size,
+            windows: attr.max_mw > 0
+                && attr.device_cap_flags
+                    & ffi::ibv_device_cap_flags::IBV_DEVICE_MEM_WINDOW_TYPE_2B.0
+                    != 0,
             iwarp: self.is_iwarp(),
         })
     }

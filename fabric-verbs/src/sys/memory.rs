@@ -20,28 +20,52 @@ pub(crate) struct Rights {
     pub(crate) remote_write: bool,
     /// Peers use atomics on it.
     pub(crate) remote_atomic: bool,
+    /// Windows open parts of it to peers.
+    pub(crate) windows: bool,
 }
 
 impl Rights {
     /// What this side sends from.
-    pub(crate) const SEND: Self =
-        Self { local_write: false, remote_read: false, remote_write: false, remote_atomic: false };
+    pub(crate) const SEND: Self = Self {
+        local_write: false,
+        remote_read: false,
+        remote_write: false,
+        remote_atomic: false,
+        windows: false,
+    };
     /// What this side also receives into.
     pub(crate) const LOCAL: Self = Self { local_write: true, ..Self::SEND };
 
+    /// Those of a region that peers reach through a window only.
+    pub(super) fn beneath_window(self) -> Self {
+        Self { local_write: self.changes(), windows: true, ..Self::SEND }
+    }
+
+    fn changes(self) -> bool {
+        self.local_write || self.remote_write || self.remote_atomic
+    }
+
     fn flags(self) -> u32 {
-        let pairs = [
+        let local = [
             // Verbs want the local right where a peer may change the memory.
-            (
-                self.local_write || self.remote_write || self.remote_atomic,
-                ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE,
-            ),
+            (self.changes(), ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE),
+            (self.windows, ffi::ibv_access_flags::IBV_ACCESS_MW_BIND),
+        ];
+        self.remote_flags() | sum(local)
+    }
+
+    /// Those of the peer.
+    pub(super) fn remote_flags(self) -> u32 {
+        sum([
             (self.remote_read, ffi::ibv_access_flags::IBV_ACCESS_REMOTE_READ),
             (self.remote_write, ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE),
             (self.remote_atomic, ffi::ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC),
-        ];
-        pairs.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag.0)
+        ])
     }
+}
+
+fn sum<const N: usize>(flags: [(bool, ffi::ibv_access_flags); N]) -> u32 {
+    flags.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag.0)
 }
 
 /// A registration. The memory must outlive it.
@@ -73,6 +97,10 @@ impl Region {
             unsafe { ffi::ibv_reg_mr(queues.pd(), start.cast_mut().cast(), len, flags as i32) };
         let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
         Ok(Self { raw, _queues: queues.clone() })
+    }
+
+    pub(super) fn raw(&self) -> *mut ffi::ibv_mr {
+        self.raw.as_ptr()
     }
 
     /// The key for this side's requests.

@@ -14,6 +14,7 @@ mod device;
 mod event;
 mod memory;
 mod queues;
+mod window;
 mod work;
 
 use std::io;
@@ -24,6 +25,7 @@ pub(crate) use device::{Device, Limits};
 pub(crate) use event::{CmEvent, CmKind};
 pub(crate) use memory::{Mapped, Region, Rights};
 pub(crate) use queues::{Completion, Queues, RecvWr};
+pub(crate) use window::Window;
 pub(crate) use work::{AddressHandle, Op, Sge, Wr};
 
 static LEAKS: AtomicUsize = AtomicUsize::new(0);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rdma_sys as ffi;
 use smallvec::SmallVec;
 
-use super::{Queues, check, note_leak};
+use super::{Queues, Window, check, note_leak};
 
 /// Segments of one request: a head and eight pieces fit.
 pub(crate) type Sges = SmallVec<[Sge; 9]>;
@@ -50,6 +50,8 @@ pub(crate) enum Op {
     CompareSwap { addr: u64, key: u32, compare: u64, swap: u64 },
     /// A word of the peer's memory grows by `add`.
     FetchAdd { addr: u64, key: u32, add: u64 },
+    /// A window opens to the peer.
+    Bind { window: Arc<Window> },
 }
 
 /// A request.
@@ -136,6 +138,10 @@ fn fill(raw: &mut ffi::ibv_send_wr, op: &Op) {
             raw.opcode = code::IBV_WR_ATOMIC_FETCH_AND_ADD;
             raw.wr.atomic =
                 ffi::atomic_t { remote_addr: addr, compare_add: add, swap: 0, rkey: key };
+        }
+        Op::Bind { ref window } => {
+            raw.opcode = code::IBV_WR_BIND_MW;
+            raw.bind_mw_tso_union.bind_mw = window.bind();
         }
     }
 }

@@ -1,0 +1,242 @@
+//! Exposing memory through windows: the device holds a key to its connection, so that not even a
+//! peer that does not keep to the contract reaches memory over another one.
+//!
+//! Each window has a registration of its own beneath it, which gives peers no right. Ending both
+//! ends the exposure at once, whatever the send queue is doing.
+
+use std::io;
+use std::slice;
+use std::sync::Arc;
+
+use fabric_core::EpId;
+use smallvec::SmallVec;
+
+use crate::driver::Driver;
+use crate::endpoint::{Endpoint, Flight, Hold};
+use crate::limits::{BIND_LOOKS_EACH, BIND_LOOKS_MAX, SEND_QUEUE, SEND_QUEUE_RESERVE};
+use crate::sys::{Op, Rights, Window, Wr};
+
+impl Driver {
+    /// Opens `len` bytes from `start` to the peer of `ep` through a window. `None` where the device
+    /// has none to give, or the connection is too busy to bind one at once: the key may be used as
+    /// soon as this returns, by whatever way it gets to the peer.
+    pub(crate) fn open_window(
+        &mut self,
+        ep: EpId,
+        start: *const u8,
+        len: usize,
+        rights: Rights,
+    ) -> Option<Arc<Window>> {
+        if !(self.options.memory_windows && self.limits.windows && self.may_bind(ep)) {
+            return None;
+        }
+        let window = match Window::new(&self.queues, start, len, rights) {
+            Ok(window) => Arc::new(window),
+            Err(error) => {
+                tracing::debug!(%error, "no window: a region has to do");
+                return None;
+            }
+        };
+        let (_, endpoint) = self.table.endpoint_of(ep)?;
+        if let Err(error) = endpoint.bind(&window) {
+            tracing::debug!(%error, "the window is not bound: a region has to do");
+            return None;
+        }
+        self.room -= 1;
+        self.regions.binding = Some((ep, window));
+        self.bound_soon()
+    }
+
+    fn may_bind(&mut self, ep: EpId) -> bool {
+        let has_room = self.room > 0;
+        let found = self.table.endpoint_of(ep);
+        found.is_some_and(|(_, endpoint)| endpoint.may_bind() && has_room)
+    }
+
+    /// The window that is being bound, once it is, if that is soon and its endpoint still there.
+    fn bound_soon(&mut self) -> Option<Arc<Window>> {
+        for look in 1..=BIND_LOOKS_MAX {
+            self.drain_completions(usize::MAX);
+            let (_, window) = self.regions.binding.as_ref()?;
+            // Once its request came back, nobody else has it.
+            if window.is_bound() || Arc::strong_count(window) == 1 {
+                break;
+            }
+            if look.is_multiple_of(BIND_LOOKS_EACH) {
+                std::thread::yield_now();
+            }
+        }
+        let (_, window) = self.regions.binding.take()?;
+        window.is_bound().then_some(window)
+    }
+}
+
+impl Endpoint {
+    fn may_bind(&self) -> bool {
+        self.is_usable() && !self.is_cut && self.flights.len() < SEND_QUEUE - SEND_QUEUE_RESERVE
+    }
+
+    fn bind(&mut self, window: &Arc<Window>) -> io::Result<()> {
+        let (id, op) = (self.next_seq, Op::Bind { window: window.clone() });
+        let wr = Wr { id, op, sges: SmallVec::new(), signal: true, inline: false };
+        self.link.post(slice::from_ref(&wr)).1?;
+        (self.next_seq, self.unsignalled) = (id + 1, 0);
+        self.flights.push_back(Flight { seq: id, hold: Hold::Binding(window.clone()) });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fabric_core::{
+        Access, Addr, Domain, Error, ErrorKind, Event, Exposure, RemoteKey, Returned, Rma, Slot,
+    };
+
+    use super::*;
+    use crate::domain::VerbsDomain;
+    use crate::options::VerbsOptions;
+    use crate::region::{seal, unseal};
+
+    /// More turns than anything here takes on the slowest machine; each sleeps up to a millisecond.
+    const TURNS_MAX: usize = 60_000;
+    const LEN: usize = 4096;
+
+    /// A domain that talks to itself over two connections.
+    struct Both {
+        domain: VerbsDomain,
+        dialed: Vec<EpId>,
+        accepted: Vec<EpId>,
+    }
+
+    impl Both {
+        /// `None` where there is no device that has windows; an error where one is required.
+        fn new(memory_windows: bool) -> Option<Self> {
+            let device = std::env::var("FABRIC_VERBS_DEVICE").ok();
+            let options = VerbsOptions { memory_windows, device, ..Default::default() };
+            let domain = match VerbsDomain::open(options, None) {
+                Ok(domain) if domain.driver.limits.windows => domain,
+                Ok(_) => return skip("the device has no memory windows"),
+                Err(error) => {
+                    let required = std::env::var("FABRIC_REQUIRE_VERBS");
+                    assert!(!required.is_ok_and(|value| value == "1"), "{error}");
+                    return skip(&error.to_string());
+                }
+            };
+            let mut both = Self { domain, dialed: Vec::new(), accepted: Vec::new() };
+            both.connect();
+            both.connect();
+            Some(both)
+        }
+
+        fn connect(&mut self) {
+            let device = self.domain.caps().device.clone();
+            let listener = self.domain.listen(&Addr::new("verbs", &device, Some(0))).unwrap();
+            self.domain.connect(&listener.addr).unwrap();
+            let count = self.dialed.len() + 1;
+            for event in self.until(|events| events.len() == 2) {
+                match event {
+                    Event::Connected { ep, .. } => self.dialed.push(ep),
+                    Event::Accepted { ep, .. } => self.accepted.push(ep),
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert_eq!((self.dialed.len(), self.accepted.len()), (count, count));
+        }
+
+        fn until(&mut self, done: impl Fn(&[Event]) -> bool) -> Vec<Event> {
+            let mut events = Vec::new();
+            for _ in 0..TURNS_MAX {
+                self.domain.poll(&mut events, 16);
+                if done(&events) {
+                    return events;
+                }
+                self.domain.wait(Some(Duration::from_millis(1))).unwrap();
+            }
+            panic!("nothing more comes: {events:?}");
+        }
+
+        fn expose(&mut self, to: usize) -> RemoteKey {
+            let mut slot = Slot::alloc(LEN).unwrap();
+            assert!(slot.append(&[7; LEN]));
+            let ep = self.accepted[to];
+            self.domain.expose(ep, Exposure::Slot(slot), Access::ALL).unwrap()
+        }
+
+        /// The same key as if it were for the other connection: what a peer can do that does not
+        /// keep to the contract.
+        fn forged(&mut self, key: RemoteKey) -> RemoteKey {
+            let [salt, other] = [0, 1].map(|index: usize| {
+                self.domain.driver.table.endpoint_of(self.dialed[index]).unwrap().1.salt
+            });
+            let device_key = unseal(&key, salt).unwrap();
+            seal(key.addr, key.len, device_key, key.nonce, other)
+        }
+
+        fn read(&mut self, over: usize, key: RemoteKey) -> (Result<(), Error>, Slot) {
+            let into = Slot::alloc(LEN).unwrap();
+            self.domain.post_read(self.dialed[over], key, 0, into, LEN).unwrap();
+            let is_done = |events: &[Event]| {
+                events.iter().any(|event| matches!(event, Event::RmaDone { .. }))
+            };
+            for event in self.until(is_done) {
+                if let Event::RmaDone { returned: Returned::Slot(slot), result, .. } = event {
+                    return (result, slot);
+                }
+            }
+            panic!("a read gives its slot back");
+        }
+    }
+
+    fn skip<T>(why: &str) -> Option<T> {
+        println!("skipped: {why}");
+        None
+    }
+
+    #[test]
+    fn the_device_refuses_a_key_over_another_connection() {
+        let Some(mut both) = Both::new(true) else { return };
+        let key = both.expose(0);
+        assert_eq!(both.domain.driver.regions.windows(), 1, "it is a window");
+        let forged = both.forged(key);
+        let (result, mut slot) = both.read(1, forged);
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Access);
+        assert!(slot.buffer_mut().iter().all(|&byte| byte == 0), "bytes moved");
+        let (result, slot) = both.read(0, key);
+        result.unwrap();
+        assert_eq!(slot.filled(), [7; LEN], "over its own connection it opens");
+    }
+
+    /// What the test above would see if the window were not what refuses.
+    #[test]
+    fn without_windows_only_the_peers_provider_refuses() {
+        let Some(mut both) = Both::new(false) else { return };
+        let key = both.expose(0);
+        assert_eq!(both.domain.driver.regions.windows(), 0);
+        let forged = both.forged(key);
+        let (result, slot) = both.read(1, forged);
+        result.unwrap();
+        assert_eq!(slot.filled(), [7; LEN]);
+    }
+
+    #[test]
+    fn a_window_ends_with_revoke_and_with_its_connection() {
+        let Some(mut both) = Both::new(true) else { return };
+        let (revoked, orphaned) = (both.expose(0), both.expose(1));
+        assert_eq!(both.domain.driver.regions.windows(), 2);
+        both.domain.revoke(&revoked).unwrap();
+        both.domain.close(both.accepted[1]);
+        both.until(|events| {
+            events.iter().filter(|event| matches!(event, Event::Closed { .. })).count() == 2
+        });
+        assert_eq!(both.domain.driver.regions.windows(), 0);
+        match both.domain.revoke(&orphaned).unwrap() {
+            Exposure::Slot(slot) => assert_eq!(slot.filled(), [7; LEN]),
+            Exposure::Bytes(_) => panic!("a slot was exposed"),
+        }
+        // Its own connection still stands, and the key no longer opens anything.
+        let (result, _) = both.read(0, revoked);
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Access);
+    }
+}
