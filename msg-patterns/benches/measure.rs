@@ -1,7 +1,8 @@
 //! Two processes over TCP on loopback: round trips and a stream of 64-byte messages.
 //!
-//! Prints what each costs: time, context switches a round trip, messages a post. Run with
-//! `cargo bench -p msg-patterns --bench measure`.
+//! Prints what each costs: time, processor time, context switches a round trip, messages a post. Run
+//! with `cargo bench -p msg-patterns --bench measure`, and behind `--` with `round_trips` or `stream`
+//! for one of them.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,8 +20,16 @@ fn main() {
         Some([kind, addr, ..]) if kind == "rep" => serve(addr),
         Some([_, addr, ..]) => push(addr),
         _ => {
-            round_trips();
-            stream();
+            let wanted = |name: &str| match args.iter().skip(1).find(|arg| !arg.starts_with("--")) {
+                Some(only) => only == name,
+                None => true,
+            };
+            if wanted("round_trips") {
+                round_trips();
+            }
+            if wanted("stream") {
+                stream();
+            }
         }
     }
 }
@@ -72,12 +81,13 @@ fn stream() {
     let addr = pull.bind("tcp://127.0.0.1:0").expect("a port").to_string();
     let mut peer = spawn("push", &addr);
     pull.recv_timeout(WATCHDOG).expect("a message");
-    let start = Instant::now();
+    let (before, start) = (processor_time(), Instant::now());
     for _ in 1..STREAM {
         pull.recv_timeout(WATCHDOG).expect("a message");
     }
     let rate = STREAM as f64 / start.elapsed().as_secs_f64();
     println!("stream of {SIZE_BYTES} B: {:.2} million messages a second", rate / 1e6);
+    report_processor("receiver", processor_time() - before);
     peer.wait().expect("the peer ends");
 }
 
@@ -85,9 +95,12 @@ fn push(addr: &str) {
     let push = Push::new(&Context::new()).expect("a socket");
     push.connect(addr).expect("a peer");
     let body = Bytes::from(vec![7; SIZE_BYTES]);
-    for _ in 0..STREAM {
+    push.send(body.clone()).expect("sent");
+    let before = processor_time();
+    for _ in 1..STREAM {
         push.send(body.clone()).expect("sent");
     }
+    report_processor("sender", processor_time() - before);
     let counters = push.counters();
     println!("{:.0} messages a post", counters.sent as f64 / counters.posts as f64);
     push.close();
@@ -97,6 +110,21 @@ fn spawn(kind: &str, addr: &str) -> Child {
     let exe = std::env::current_exe().expect("this program");
     let args = ["--peer", kind, addr];
     Command::new(exe).args(args).stdin(Stdio::null()).spawn().expect("the peer starts")
+}
+
+fn report_processor(who: &str, time: Duration) {
+    let each = time.as_secs_f64() / (STREAM as f64 / 1e6);
+    println!("{who}: {each:.3} s of processor time for a million messages");
+}
+
+/// What all threads of this process took of the processors.
+fn processor_time() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("proc is mounted");
+    let times = tasks.filter_map(|task| {
+        let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(times.sum::<u64>())
 }
 
 /// Voluntary and involuntary context switches of all threads of this process.

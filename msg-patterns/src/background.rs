@@ -44,6 +44,7 @@ pub(crate) struct Flags {
 
 impl Flags {
     /// A call did something. Only called with the socket's lock held.
+    #[inline]
     pub(crate) fn count_activity(&self) {
         let count = self.activity.load(Ordering::Relaxed);
         self.activity.store(count.wrapping_add(1), Ordering::Relaxed);
@@ -72,9 +73,16 @@ impl Flags {
     }
 
     /// A call leaves: if nobody looks after the socket, the background thread must.
+    #[inline]
     pub(crate) fn rouse(&self, background: &Background) {
-        if self.unattended.load(Ordering::Relaxed) && self.unattended.swap(false, Ordering::SeqCst)
-        {
+        if self.unattended.load(Ordering::Relaxed) {
+            self.attend(background);
+        }
+    }
+
+    #[cold]
+    fn attend(&self, background: &Background) {
+        if self.unattended.swap(false, Ordering::SeqCst) {
             background.nudge();
         }
     }

@@ -21,8 +21,10 @@ use crate::roles::Role;
 
 /// A burst is flushed this often; in between its messages gather in a slot.
 const FLUSH_INTERVAL: Duration = Duration::from_micros(20);
-/// Flushes in a row of a sender before it also looks for what came in.
+/// Flushes in a row of a sender before it also looks for what came in, such as credit.
 const FLUSHES_PER_TURN: u32 = 4;
+/// Sends in a row before a sender that flushes also looks for what came in.
+const SENDS_PER_TURN: u32 = 128;
 /// Sends of a burst for each look at the clock.
 const SENDS_PER_LOOK: u32 = 16;
 /// How long a close waits for a peer's goodbye after everything has left.
@@ -80,6 +82,8 @@ pub(crate) struct State<R> {
     last_flush: Option<Duration>,
     flushes: u32,
     sends: u32,
+    /// Sends when it was last looked for what came in.
+    heard_at: u32,
     /// The next deadline as the background thread last saw it.
     due_known: Option<Duration>,
     closed: bool,
@@ -96,6 +100,7 @@ impl<R: Role> Shared<R> {
             last_flush: None,
             flushes: 0,
             sends: 0,
+            heard_at: 0,
             due_known: None,
             closed: false,
         };
@@ -200,6 +205,7 @@ impl<R: Role> Shared<R> {
     #[inline]
     fn after_send(&self, state: &mut Guard<'_, R>) {
         self.flags.count_activity();
+        state.sends = state.sends.wrapping_add(1);
         let full = state.core.net.has_posted();
         if full || !self.gathers(state) {
             self.look_at_clock(state, full);
@@ -217,16 +223,17 @@ impl<R: Role> Shared<R> {
     }
 
     /// In a burst whose tail is taken care of, only some messages look at the clock.
-    fn gathers(&self, state: &mut Guard<'_, R>) -> bool {
-        state.sends = state.sends.wrapping_add(1);
+    fn gathers(&self, state: &Guard<'_, R>) -> bool {
         self.flags.is_deferred() && !state.sends.is_multiple_of(SENDS_PER_LOOK)
     }
 
     fn flush(&self, state: &mut Guard<'_, R>) {
         state.flushes += 1;
         // With nothing to flush, messages are waiting for credit that may have come.
-        if state.flushes >= FLUSHES_PER_TURN || !state.core.net.has_unflushed() {
-            state.flushes = 0;
+        let unheard = state.flushes >= FLUSHES_PER_TURN
+            || state.sends.wrapping_sub(state.heard_at) >= SENDS_PER_TURN;
+        if unheard || !state.core.net.has_unflushed() {
+            (state.flushes, state.heard_at) = (0, state.sends);
             state.core.turn();
             self.tell_sleepers(state);
             self.tell_deadline(state);

@@ -1,9 +1,11 @@
 //! Messages of one or more parts.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::slice;
 
 use bytes::Bytes;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// A message: one or more parts, delivered all or not at all. Cloning shares the bytes.
 ///
@@ -13,62 +15,98 @@ use smallvec::{SmallVec, smallvec};
 /// let multipart = Message::from_parts(["topic", "payload"]);
 /// assert_eq!((plain.parts().len(), multipart.parts().len()), (1, 2));
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 pub struct Message {
-    parts: SmallVec<[Bytes; 1]>,
+    parts: Parts,
+}
+
+/// Most messages have one part, which then stands here.
+#[derive(Clone)]
+enum Parts {
+    One(Bytes),
+    /// At least one.
+    Many(Vec<Bytes>),
 }
 
 impl Message {
     /// A message of these parts. Without any it has one empty part.
     pub fn from_parts<T: Into<Part>>(parts: impl IntoIterator<Item = T>) -> Self {
-        let parts: SmallVec<[Bytes; 1]> = parts.into_iter().map(|part| part.into().0).collect();
-        if parts.is_empty() { Self::from(Bytes::new()) } else { Self { parts } }
+        Self::of(parts.into_iter().map(|part| part.into().0).collect())
     }
 
     /// Adds a part at the end.
     #[must_use]
-    pub fn with(mut self, part: impl Into<Part>) -> Self {
-        self.parts.push(part.into().0);
-        self
+    pub fn with(self, part: impl Into<Part>) -> Self {
+        let mut parts = self.into_parts();
+        parts.push(part.into().0);
+        Self { parts: Parts::Many(parts) }
     }
 
     /// The parts in order; at least one.
+    #[inline]
     pub fn parts(&self) -> &[Bytes] {
-        &self.parts
+        match &self.parts {
+            Parts::One(part) => slice::from_ref(part),
+            Parts::Many(parts) => parts,
+        }
     }
 
     /// The parts, taken out.
     pub fn into_parts(self) -> Vec<Bytes> {
-        self.parts.into_vec()
+        match self.parts {
+            Parts::One(part) => vec![part],
+            Parts::Many(parts) => parts,
+        }
     }
 
     /// The first part: the whole message if it has no other, and what subscriptions match.
     pub fn first(&self) -> &Bytes {
-        &self.parts[0]
+        &self.parts()[0]
     }
 
     /// The first part, taken out.
-    pub fn into_first(mut self) -> Bytes {
-        self.parts.swap_remove(0)
+    pub fn into_first(self) -> Bytes {
+        match self.parts {
+            Parts::One(part) => part,
+            Parts::Many(mut parts) => parts.swap_remove(0),
+        }
     }
 
     /// Bytes over all parts.
     pub fn len(&self) -> usize {
-        self.parts.iter().map(Bytes::len).sum()
+        self.parts().iter().map(Bytes::len).sum()
     }
 
     /// Whether no part has a byte.
     pub fn is_empty(&self) -> bool {
-        self.parts.iter().all(Bytes::is_empty)
+        self.parts().iter().all(Bytes::is_empty)
     }
 
-    /// A received message; `parts` has at least one.
-    pub(crate) fn of(parts: SmallVec<[Bytes; 1]>) -> Self {
-        Self { parts }
+    /// A message of these parts; of one empty part if there is none.
+    pub(crate) fn of(mut parts: SmallVec<[Bytes; 1]>) -> Self {
+        if parts.len() > 1 {
+            return Self { parts: Parts::Many(parts.into_vec()) };
+        }
+        Self::single(parts.pop().unwrap_or_default())
     }
 
+    #[inline]
     pub(crate) fn single(part: Bytes) -> Self {
-        Self { parts: smallvec![part] }
+        Self { parts: Parts::One(part) }
+    }
+}
+
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for Message {}
+
+impl Hash for Message {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
     }
 }
 
@@ -131,7 +169,7 @@ impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN_BYTES_MAX: usize = 64;
         let mut list = f.debug_list();
-        for part in &self.parts {
+        for part in self.parts() {
             list.entry(&part.slice(..part.len().min(SHOWN_BYTES_MAX)));
         }
         list.finish()
@@ -147,6 +185,18 @@ mod tests {
         assert_eq!(Message::from_parts(Vec::<Bytes>::new()), Message::from(""));
         assert_eq!(Message::from("a").with("b").parts(), ["a", "b"]);
         assert_eq!(Message::from_parts(["ab", "", "c"]).len(), 3);
+    }
+
+    #[test]
+    fn one_part_takes_no_more_room_than_its_bytes() {
+        assert_eq!(size_of::<Message>(), size_of::<Bytes>());
+    }
+
+    #[test]
+    fn messages_of_equal_parts_are_equal() {
+        assert_eq!(Message::from("a").with("b"), Message::from_parts(["a", "b"]));
+        assert_eq!(Message::from_parts(["a"]), Message::from("a"));
+        assert_ne!(Message::from_parts(["a", "b"]), Message::from("ab"));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What the rules' tests share: fabrics to run over, patience, and a peer that can misbehave.
 
 use std::collections::VecDeque;
+#[cfg(feature = "verbs")]
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
@@ -30,6 +32,10 @@ macro_rules! rules {
         mod verbs {
             $( #[test] fn $name() { $crate::support::Net::on_verbs(super::$name); } )*
         }
+        #[cfg(feature = "softroce")]
+        mod softroce {
+            $( #[test] fn $name() { $crate::support::Net::on_softroce(super::$name); } )*
+        }
     };
 }
 
@@ -45,7 +51,7 @@ enum Over {
     Tcp,
     /// With an address to listen at, which names the device.
     #[cfg(feature = "verbs")]
-    Verbs(String),
+    Rdma(Arc<dyn DynFabric>, String),
 }
 
 impl Net {
@@ -58,21 +64,32 @@ impl Net {
         Self { context: Context::new(), over: Over::Tcp }
     }
 
-    /// Runs a rule on this host's RDMA device, or says that there is none; with
-    /// `FABRIC_REQUIRE_VERBS=1` there must be one.
+    /// Runs a rule on the RDMA device that `FABRIC_VERBS_DEVICE` names, else on this host's first
+    /// one, or says that there is none; with `FABRIC_REQUIRE_VERBS=1` there must be one.
     #[cfg(feature = "verbs")]
     pub(crate) fn on_verbs(rule: fn(&Self)) {
-        match fabric_verbs::VerbsFabric::default().open_boxed() {
-            Ok(domain) => {
-                let over = Over::Verbs(format!("verbs://{}:0", domain.caps().device));
-                drop(domain);
-                rule(&Self { context: Context::new(), over });
-            }
-            Err(error) if std::env::var("FABRIC_REQUIRE_VERBS").is_ok_and(|v| v == "1") => {
-                panic!("FABRIC_REQUIRE_VERBS=1, but: {error}")
-            }
-            Err(error) => println!("skipped, no RDMA device: {error}"),
+        let fabric = fabric_verbs::VerbsFabric::default();
+        let named = std::env::var("FABRIC_VERBS_DEVICE").map_err(drop);
+        match named.or_else(|()| Ok(fabric.open_boxed()?.caps().device.clone())) {
+            Ok(device) => Self::on_rdma(fabric, format!("verbs://{device}:0"), rule),
+            Err::<_, fabric_core::Error>(error) => skip("FABRIC_REQUIRE_VERBS", &error.to_string()),
         }
+    }
+
+    /// Runs a rule on the soft-RoCE link of the interface that `FABRIC_SOFTROCE_INTERFACE` names, or
+    /// says that it names none; with `FABRIC_REQUIRE_RXE=1` it must.
+    #[cfg(feature = "softroce")]
+    pub(crate) fn on_softroce(rule: fn(&Self)) {
+        let fabric = fabric_softroce::SoftRoceFabric::default();
+        match std::env::var("FABRIC_SOFTROCE_INTERFACE") {
+            Ok(interface) => Self::on_rdma(fabric, format!("softroce://{interface}:0"), rule),
+            Err(error) => skip("FABRIC_REQUIRE_RXE", &format!("its interface: {error}")),
+        }
+    }
+
+    #[cfg(feature = "verbs")]
+    fn on_rdma(fabric: impl DynFabric + 'static, addr: String, rule: fn(&Self)) {
+        rule(&Self { context: Context::new(), over: Over::Rdma(Arc::new(fabric), addr) });
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -93,7 +110,7 @@ impl Net {
             Over::Sim(_) => "sim://host:0",
             Over::Tcp => "tcp://127.0.0.1:0",
             #[cfg(feature = "verbs")]
-            Over::Verbs(addr) => addr,
+            Over::Rdma(_, addr) => addr,
         }
     }
 
@@ -116,7 +133,7 @@ impl Net {
             Over::Tcp => format!("tcp://127.{process}.{high}.{low}:0"),
             // There is one host only, and its free ports are drawn from many.
             #[cfg(feature = "verbs")]
-            Over::Verbs(addr) => addr.clone(),
+            Over::Rdma(_, addr) => addr.clone(),
         }
     }
 
@@ -126,9 +143,17 @@ impl Net {
             Over::Sim(fabric) => fabric.open_boxed().unwrap(),
             Over::Tcp => TcpFabric::default().open_boxed().unwrap(),
             #[cfg(feature = "verbs")]
-            Over::Verbs(_) => fabric_verbs::VerbsFabric::default().open_boxed().unwrap(),
+            Over::Rdma(fabric, addr) => fabric.open_boxed_for(&addr.parse().unwrap()).unwrap(),
         }
     }
+}
+
+/// Says that there is no device for a rule, which is a failure if `required` is set to 1.
+#[cfg(feature = "verbs")]
+fn skip(required: &str, why: &str) {
+    let is_required = std::env::var(required).is_ok_and(|value| value == "1");
+    assert!(!is_required, "{required}=1, but: {why}");
+    println!("skipped, no RDMA device: {why}");
 }
 
 /// Waits until `done`, with a generous watchdog.
