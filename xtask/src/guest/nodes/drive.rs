@@ -39,13 +39,21 @@ impl Drive {
     /// When one does not come up.
     pub(super) fn new(ground: Ground, nodes: [Node; 2], loss_min: Loss) -> Result<Self, String> {
         let mut drive = Self { ground, nodes, jobs: HashMap::new(), loss_min };
-        for node in &mut drive.nodes {
-            node.boot(&drive.ground)?;
-        }
-        for node in Number::ALL {
-            drive.await_ready(node)?;
-        }
+        drive.boot_again()?;
         Ok(drive)
+    }
+
+    /// Turns both nodes off, if they are on, and on.
+    ///
+    /// # Errors
+    /// When one does not come up.
+    pub(super) fn boot_again(&mut self) -> Result<(), String> {
+        self.jobs.clear();
+        self.nodes.iter_mut().for_each(Node::kill);
+        for node in &mut self.nodes {
+            node.boot(&self.ground)?;
+        }
+        Number::ALL.iter().try_for_each(|node| self.await_ready(*node))
     }
 
     /// Does all steps of a scene.

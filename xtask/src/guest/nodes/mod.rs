@@ -74,10 +74,9 @@ pub(super) fn test(
         time_max: Duration::from_secs(options.timeout_s.unwrap_or(TIMEOUT_S)),
     };
     let loss = arguments.loss.unwrap_or_default();
-    let drive = Drive::new(ground, nodes, loss)?;
-    let played = play_all(drive, &scenes)?;
-    let loss = if loss == Loss::default() { String::new() } else { format!(" with {loss} lost") };
-    Ok(format!("{played} scenes with two nodes on kernel {}{loss}", options.kernel))
+    let mut drive = Drive::new(ground, nodes, loss)?;
+    let outcome = summarise(&play_all(&mut drive, &scenes)?);
+    outcome.map(|line| format!("{line} on kernel {}, {loss} of packets lost", options.kernel))
 }
 
 /// Both, off.
@@ -107,22 +106,69 @@ fn surroundings(root: &Path, options: &Options, fabric: &Path) -> String {
     script::surroundings(root, &options.variables) + &path
 }
 
-/// Returns how many were played.
-fn play_all(mut drive: Drive, scenes: &[Scene]) -> Result<usize, String> {
-    let mut times = Vec::new();
+/// How a scene ended, and after how many seconds.
+struct Played<'a> {
+    scene: &'a Scene,
+    outcome: Result<(), String>,
+    seconds: u64,
+}
+
+/// A scene that fails leaves nodes behind of which nothing is known: the next one gets fresh ones.
+fn play_all<'a>(drive: &mut Drive, scenes: &'a [Scene]) -> Result<Vec<Played<'a>>, String> {
+    let mut all = Vec::new();
     for scene in scenes {
-        println!("\n=== {} ===", scene.name);
-        let start = Instant::now();
-        if let Err(why) = drive.play(scene) {
-            eprintln!("FAILED {why}\nthe last messages of their kernels:");
-            eprint!("{}", drive.tails(TAIL_LINES));
-            return Err(why.lines().next().unwrap_or_default().to_owned());
+        if all.last().is_some_and(|last: &Played<'_>| last.outcome.is_err()) {
+            drive.boot_again()?;
         }
-        times.push(start.elapsed().as_secs());
+        all.push(play(drive, scene));
     }
+    Ok(all)
+}
+
+fn play<'a>(drive: &mut Drive, scene: &'a Scene) -> Played<'a> {
+    println!("\n=== {} ===", scene.name);
+    let start = Instant::now();
+    let outcome = drive.play(scene);
+    if let Err(why) = &outcome {
+        eprintln!("FAILED {why}\nthe last messages of the nodes' kernels:");
+        eprint!("{}", drive.tails(TAIL_LINES));
+    }
+    Played { scene, outcome, seconds: start.elapsed().as_secs() }
+}
+
+fn summarise(all: &[Played<'_>]) -> Outcome {
     println!("\n=== summary ===");
-    for (scene, seconds) in scenes.iter().zip(&times) {
-        println!("passed {seconds:4} s  {}", scene.name);
+    for Played { scene, outcome, seconds } in all {
+        let word = if outcome.is_ok() { "passed" } else { "FAILED" };
+        println!("{word} {seconds:4} s  {}", scene.name);
     }
-    Ok(times.len())
+    let failed: Vec<_> = all.iter().filter_map(|played| played.outcome.as_ref().err()).collect();
+    let first = |why: &String| why.lines().next().unwrap_or_default().to_owned();
+    match failed[..] {
+        [] => Ok(format!("{} scenes with two nodes", all.len())),
+        [only] => Err(first(only)),
+        [why, ..] => Err(format!("{} (and {} more scenes failed)", first(why), failed.len() - 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn played<'a>(scene: &'a Scene, outcome: Result<(), &str>) -> Played<'a> {
+        Played { scene, outcome: outcome.map_err(str::to_owned), seconds: 1 }
+    }
+
+    #[test]
+    fn every_failed_scene_counts() {
+        let scene = Scene { name: "a".into(), steps: Vec::new() };
+        let of = |outcomes: &[Result<(), &str>]| {
+            let all: Vec<_> = outcomes.iter().map(|outcome| played(&scene, *outcome)).collect();
+            summarise(&all)
+        };
+        assert_eq!(of(&[Ok(()), Ok(())]), Ok("2 scenes with two nodes".into()));
+        assert_eq!(of(&[Ok(()), Err("step 1\nmore")]), Err("step 1".into()));
+        let two = Err("x (and 1 more scenes failed)".into());
+        assert_eq!(of(&[Err("x"), Ok(()), Err("y")]), two);
+    }
 }
