@@ -180,6 +180,14 @@ pub unsafe fn fi_av_insert(av: *mut fid_av, addr: *const c_void, found: *mut u64
     op!(ops!(av), fi_ops_av, insert(av, addr, 1, found, 0, std::ptr::null_mut()))
 }
 
+/// `fi_av_remove` of one address, see `fi_av(3)`.
+///
+/// # Safety
+/// As the module says.
+pub unsafe fn fi_av_remove(av: *mut fid_av, addr: *mut u64) -> c_int {
+    op!(ops!(av), fi_ops_av, remove(av, addr, 1, 0))
+}
+
 /// `fi_enable`, see `fi_endpoint(3)`.
 ///
 /// # Safety

@@ -1,0 +1,127 @@
+//! Choosing a provider, and saying why there is none.
+
+use std::collections::BTreeSet;
+
+use fabric_core::{Device, Error, ErrorKind};
+
+use crate::limits::RECEIVES_MAX;
+use crate::options::LibfabricOptions;
+use crate::scheme::Scheme;
+use crate::status;
+use crate::sys::{Ask, Code, Info, Kind, Place, open_library};
+
+/// Providers that are only taken when they are asked for: slow ones that stand in for hardware.
+const LAST_RESORT: &[&str] = &["sockets", "udp", "net"];
+
+/// What was chosen.
+pub(crate) struct Choice {
+    pub(crate) info: Info,
+    pub(crate) kind: Kind,
+    pub(crate) scheme: Scheme,
+}
+
+/// Finds what fits scheme and settings, and reaches `place` if one is given.
+///
+/// # Errors
+/// `Host` when there is no libfabric or nothing fits; the message says why.
+pub(crate) fn choose(
+    scheme: Scheme,
+    options: &LibfabricOptions,
+    place: Option<Place>,
+) -> Result<Choice, Error> {
+    open_library().map_err(|error| Error::new(ErrorKind::Host, error.to_string()))?;
+    let provider = scheme.provider.map(str::to_owned).or_else(|| options.provider.clone());
+    let domain = options.domain.clone();
+    let ask = Ask { provider, domain, kind: None, place, depth: RECEIVES_MAX };
+    for kind in [Kind::Connected, Kind::Datagram] {
+        match find(&Ask { kind: Some(kind), ..ask.clone() }) {
+            Ok(Some(info)) => return Ok(Choice { info, kind, scheme }),
+            Ok(None) => {}
+            Err(code) => return Err(status::host_error(code, "asking libfabric for providers")),
+        }
+    }
+    Err(Error::new(ErrorKind::Host, explain(&ask)))
+}
+
+/// The best offer of this kind.
+///
+/// # Errors
+/// What the library says, but that nothing fits.
+pub(crate) fn find(ask: &Ask) -> Result<Option<Info>, Code> {
+    let mut found = match ask.find() {
+        Ok(found) => found,
+        Err(Code::NO_DATA) => return Ok(None),
+        Err(code) => return Err(code),
+    };
+    if ask.provider.is_none() {
+        found.sort_by_key(|info| LAST_RESORT.contains(&info.provider().as_str()));
+    }
+    Ok(found.into_iter().next())
+}
+
+/// Which of the wishes leaves nothing over. Each is dropped in turn.
+fn explain(ask: &Ask) -> String {
+    let offered = |ask: Ask| -> BTreeSet<String> {
+        ask.find().unwrap_or_default().iter().map(Info::provider).collect()
+    };
+    let anything = Ask { depth: 0, ..Ask::default() };
+    let version = open_library().map(|(major, minor)| format!("{major}.{minor}"));
+    let mut text = format!("libfabric {} offers nothing that fits: ", version.unwrap_or_default());
+    if let Some(name) = &ask.provider {
+        let of_name = Ask { provider: Some(name.clone()), ..anything.clone() };
+        if offered(of_name.clone()).is_empty() {
+            let all: Vec<String> = offered(anything).into_iter().collect();
+            text += &format!("there is no provider {name} on this host, only {}", all.join(", "));
+            return text + &environment();
+        }
+        if ask.domain.is_some() && !offered(Ask { domain: None, ..ask.clone() }).is_empty() {
+            text += &format!("{name} has no domain {}", ask.domain.as_deref().unwrap_or_default());
+            return text;
+        }
+        if ask.place.is_some() && !offered(Ask { place: None, ..ask.clone() }).is_empty() {
+            text += &format!("{name} has no device that leads there");
+            return text;
+        }
+        text +=
+            &format!("{name} has neither connected nor reliable datagram endpoints for messages");
+        return text;
+    }
+    text += "no provider has connected or reliable datagram endpoints that lead there";
+    text + &environment()
+}
+
+/// Settings of libfabric's own that leave providers out.
+fn environment() -> String {
+    match std::env::var("FI_PROVIDER") {
+        Ok(value) => format!(" (FI_PROVIDER={value} leaves others out)"),
+        Err(_) => String::new(),
+    }
+}
+
+/// Everything that could be used.
+///
+/// # Errors
+/// `Host` when there is no libfabric.
+pub(crate) fn devices() -> Result<Vec<Device>, Error> {
+    open_library().map_err(|error| Error::new(ErrorKind::Host, error.to_string()))?;
+    let mut devices: Vec<Device> = Vec::new();
+    for kind in [Kind::Connected, Kind::Datagram] {
+        let ask = Ask { kind: Some(kind), ..Ask::default() };
+        for info in ask.find().unwrap_or_default() {
+            let device = device(&info);
+            if !devices.contains(&device) {
+                devices.push(device);
+            }
+        }
+    }
+    Ok(devices)
+}
+
+fn device(info: &Info) -> Device {
+    let how = match info.kind() {
+        Some(Kind::Connected) => "connected",
+        _ => "reliable datagrams",
+    };
+    let at = info.source().map_or_else(String::new, |at| format!(", {}", at.ip()));
+    Device { name: format!("{}:{}", info.provider(), info.domain()), detail: format!("{how}{at}") }
+}

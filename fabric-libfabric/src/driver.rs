@@ -1,0 +1,471 @@
+//! The machinery of a domain: completions, connection events, and what each endpoint does next.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId};
+
+use crate::accept::Listeners;
+use crate::choose::Choice;
+use crate::endpoint::Farewell;
+use crate::limits::{
+    COMPLETIONS, CONTROL_PACKETS, DROP_NAPS, EVENTS_MAX, LOOK_EVERY, PACKET_BYTES, PIECES_MAX,
+    RECEIVES_MAX, RETRY_AFTER, WINDOW_MAX, WINDOW_MIN,
+};
+use crate::link::{Link, Wires};
+use crate::litter;
+use crate::options::LibfabricOptions;
+use crate::outbound::{Pumped, Shared};
+use crate::pace::Pace;
+use crate::packet::Reason;
+use crate::recvs::Recvs;
+use crate::region::Regions;
+use crate::scheme::{self, Scheme};
+use crate::sleeper::{Sleeper, Token, Watch};
+use crate::status;
+use crate::stock::Stock;
+use crate::sys::{self, Ask, CmEvent, Code, Contexts, Info, Kind, Opened};
+use crate::table::{Phase, Table};
+use crate::waker::LibfabricWaker;
+
+/// Time limits by kind.
+pub(crate) struct AllDeadlines {
+    pub(crate) dials: Deadlines,
+    pub(crate) accepts: Deadlines,
+    pub(crate) lingers: Deadlines,
+}
+
+/// Fields are dropped in order: what came from the provider before what it is made from.
+pub(crate) struct Driver {
+    pub(crate) table: Table,
+    /// Ways that were let go of and are to be closed.
+    pub(crate) graves: Vec<(EpId, Link)>,
+    pub(crate) listeners: Listeners,
+    pub(crate) regions: Regions,
+    pub(crate) recvs: Recvs,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) deadlines: AllDeadlines,
+    pub(crate) options: LibfabricOptions,
+    pub(crate) scheme: Scheme,
+    pub(crate) kind: Kind,
+    /// Addresses are names on this host.
+    pub(crate) is_local: bool,
+    /// What further offers of the same provider must fit.
+    pub(crate) ask: Ask,
+    info: Info,
+    pub(crate) waker: Arc<LibfabricWaker>,
+    pub(crate) sleeper: Sleeper,
+    /// The provider's queues are among what the sleeper watches.
+    has_fds: bool,
+    pace: Pace,
+    /// Somebody slept or will sleep on the descriptor.
+    is_armed: bool,
+    last_look: Instant,
+    next_op: u64,
+    pub(crate) wires: Wires,
+}
+
+impl Driver {
+    /// Opens what was chosen, with nothing to do.
+    ///
+    /// # Errors
+    /// `Host` when a limit is in the way, and what the provider says.
+    pub(crate) fn new(choice: Choice, options: LibfabricOptions) -> Result<Self, Error> {
+        let Choice { info, kind, scheme } = choice;
+        let failed = |code: Code| status::host_error(code, "opening a libfabric domain");
+        let opened = Opened::new(&info, kind, COMPLETIONS).map_err(failed)?;
+        let waker = LibfabricWaker::new().map_err(|error| failed(error.into()))?;
+        let sleeper = Sleeper::new().map_err(|error| failed(error.into()))?;
+        let fds = opened.fds();
+        for fd in fds.iter().flatten().copied().chain([waker.fd()]) {
+            sleeper.add(fd, Token::LOOK, Watch::In).map_err(|error| failed(error.into()))?;
+        }
+        let (has_fds, provider) = (fds.is_some(), info.provider());
+        let is_local = scheme::is_local(&provider);
+        if is_local {
+            litter::sweep();
+        }
+        let depth = RECEIVES_MAX.min(info.depth());
+        let ask = Ask { provider: Some(provider), depth, ..Ask::default() };
+        Ok(Self {
+            table: Table::default(),
+            graves: Vec::new(),
+            listeners: Listeners::default(),
+            regions: Regions::default(),
+            recvs: Recvs::new(options.recv_depth),
+            events: VecDeque::new(),
+            deadlines: AllDeadlines {
+                dials: Deadlines::new(options.connect_timeout),
+                accepts: Deadlines::new(options.handshake_timeout),
+                lingers: Deadlines::new(options.linger_timeout),
+            },
+            options,
+            scheme,
+            kind,
+            is_local,
+            ask,
+            waker,
+            sleeper,
+            has_fds,
+            pace: Pace::new(Instant::now()),
+            is_armed: true,
+            last_look: Instant::now(),
+            next_op: 0,
+            wires: Wires {
+                flights: slab::Slab::new(),
+                contexts: Contexts::default(),
+                stock: Stock::new(info.needs_registration()),
+                inject_bytes: info.inject_bytes().min(PACKET_BYTES),
+                opened,
+            },
+            info,
+        })
+    }
+
+    /// The device, as the provider names it.
+    pub(crate) fn device(&self) -> String {
+        self.info.domain()
+    }
+
+    /// What to make the next endpoint without connections from.
+    ///
+    /// # Errors
+    /// `Host` when the provider's endpoints cannot be named.
+    pub(crate) fn new_info(&self) -> Result<Info, Error> {
+        let mut info = self.info.clone();
+        if self.is_local {
+            info.set_name(&litter::new_name())
+                .map_err(|code| status::host_error(code, "naming an endpoint"))?;
+        }
+        Ok(info)
+    }
+
+    /// A number for an operation, from 1.
+    pub(crate) fn new_op(&mut self) -> OpId {
+        self.next_op += 1;
+        OpId(self.next_op)
+    }
+
+    /// How many packets a new peer may send before they are read.
+    pub(crate) fn window(&self) -> usize {
+        let others = CONTROL_PACKETS + 2 * PIECES_MAX;
+        let share = self.options.window_bytes / PACKET_BYTES / (self.table.len() + 1);
+        let room = self.ask.depth.saturating_sub(others);
+        share.saturating_sub(others).min(room).clamp(WINDOW_MIN, WINDOW_MAX)
+    }
+
+    /// Sends what is queued, as far as credit and provider allow.
+    pub(crate) fn flush(&mut self) {
+        for _ in 0..self.table.dirty_len() {
+            let Some(index) = self.table.pop_dirty() else { return };
+            self.pump_one(index);
+        }
+    }
+
+    fn pump_one(&mut self, index: usize) {
+        self.repost_left(index);
+        let Some(endpoint) = self.table.endpoint(index) else { return };
+        let mut shared =
+            Shared { wires: &mut self.wires, regions: &mut self.regions, events: &mut self.events };
+        match endpoint.pump(&mut shared) {
+            Ok(Pumped::All) => self.settle_end(index),
+            Ok(Pumped::Short) => self.table.mark_short(index),
+            Ok(Pumped::Denied { piece }) => {
+                let why = status::trespassed(&endpoint.peer);
+                self.end(index, why, Some(Farewell::denied(piece)));
+            }
+            Err(code) => self.on_lost(index, Some(code)),
+        }
+    }
+
+    /// One turn: works until `events_max` events are there or there is nothing to do.
+    pub(crate) fn turn(&mut self, events_max: usize) {
+        self.table.rouse_short();
+        self.flush();
+        if self.events.len() < events_max {
+            self.look();
+            if self.drain_completions(events_max.min(EVENTS_MAX)) {
+                self.pace.on_progress(Instant::now());
+            }
+            self.expire();
+            self.resume_starved();
+            self.flush();
+            self.close_graves();
+        }
+    }
+
+    /// Whether `turn` has something to do without asking anybody.
+    fn is_pending(&self) -> bool {
+        !self.events.is_empty()
+            || self.table.dirty_len() > 0
+            || (self.table.starved_len() > 0 && !self.recvs.is_empty())
+    }
+
+    /// Asks for the descriptor to become readable, and says whether something is there already.
+    ///
+    /// # Errors
+    /// `Host` or `Provider` when the provider or the host cannot be asked.
+    pub(crate) fn arm(&mut self) -> Result<bool, Error> {
+        let is_ready = self.prepare_to_sleep()?;
+        let nap = self.nap().filter(|_| !is_ready);
+        self.sleeper
+            .ring_after(nap)
+            .map_err(|error| status::host_error(error.into(), "setting a timer"))?;
+        Ok(is_ready)
+    }
+
+    fn prepare_to_sleep(&mut self) -> Result<bool, Error> {
+        self.flush();
+        if self.is_pending() || self.waker.take() {
+            return Ok(true);
+        }
+        self.is_armed = true;
+        if !self.has_fds {
+            return Ok(false);
+        }
+        let may_sleep = self.wires.opened.may_sleep();
+        may_sleep.map(|may| !may).map_err(|code| status::host_error(code, "preparing to wait"))
+    }
+
+    /// How long the descriptor may stay silent though something has come or can be tried again.
+    fn nap(&self) -> Option<Duration> {
+        let pace = (!self.has_fds && self.table.len() > 0).then(|| self.pace.nap(Instant::now()));
+        let is_waiting = self.table.has_short() || !self.graves.is_empty();
+        let retry = is_waiting.then_some(RETRY_AFTER);
+        pace.into_iter().chain(retry).min()
+    }
+
+    /// Sleeps until something happens, the waker was called, or the time is over.
+    ///
+    /// # Errors
+    /// `Host` or `Provider` when the host cannot wait.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        if self.prepare_to_sleep()? {
+            return Ok(());
+        }
+        let failed = |error: std::io::Error| status::host_error(error.into(), "waiting");
+        self.sleeper.ring_after(None).map_err(failed)?;
+        let timeout = [timeout, self.time_left(), self.nap()].into_iter().flatten().min();
+        self.sleeper.sleep(timeout).map_err(failed)?;
+        self.waker.take();
+        Ok(())
+    }
+
+    /// Time until the domain's own next deadline.
+    pub(crate) fn time_left(&mut self) -> Option<Duration> {
+        let table = &self.table;
+        let all = &mut self.deadlines;
+        let is = |wanted: fn(&Phase) -> bool| move |ep| table.phase_of(ep).is_some_and(wanted);
+        let is_ending = |phase: &Phase| match phase {
+            Phase::Open(endpoint) => !endpoint.is_usable(),
+            phase => matches!(phase, Phase::Parting(_)),
+        };
+        let next = [
+            all.dials.next(is(|phase| matches!(phase, Phase::Dialing(_)))),
+            all.accepts.next(is(|phase| matches!(phase, Phase::Accepting(_)))),
+            all.lingers.next(is(is_ending)),
+        ];
+        let next = next.into_iter().flatten().min()?;
+        Some(next.saturating_duration_since(Instant::now()))
+    }
+
+    /// Connection events, if it is time to ask for them.
+    fn look(&mut self) {
+        let now = Instant::now();
+        if !self.is_armed && now.saturating_duration_since(self.last_look) < LOOK_EVERY {
+            return;
+        }
+        (self.last_look, self.is_armed) = (now, false);
+        match self.sleeper.ready() {
+            Ok(ready) => ready.into_iter().for_each(|token| self.on_ready(token)),
+            // The next `wait` says what is wrong with it.
+            Err(error) => tracing::debug!(%error, "looking failed"),
+        }
+        loop {
+            match self.wires.opened.next_event() {
+                Ok(Some(event)) => self.on_cm_event(event),
+                Ok(None) => return,
+                Err(code) => return tracing::warn!(%code, "the event queue is broken"),
+            }
+        }
+    }
+
+    fn on_ready(&mut self, token: Token) {
+        if token == Token::LOOK {
+            return;
+        }
+        self.pace.on_progress(Instant::now());
+        if let Some(listener) = Listeners::named(token) {
+            return self.on_side_listener(listener);
+        }
+        let Some(index) = self.table.index_of(EpId(token.0)) else { return };
+        match self.table.get(index).map(|conn| &mut conn.phase) {
+            Some(Phase::Dialing(_)) => self.on_dial_side(index),
+            Some(Phase::Accepting(_)) => self.on_accept_side(index),
+            Some(Phase::Open(endpoint)) => {
+                if endpoint.link.side.as_mut().is_some_and(crate::side::Side::is_gone) {
+                    self.on_end_of_way(EpId(token.0));
+                }
+            }
+            Some(Phase::Parting(link)) => {
+                if link.side.as_mut().is_some_and(crate::side::Side::is_gone) {
+                    self.entomb(index);
+                }
+            }
+            Some(Phase::Gone) | None => {}
+        }
+    }
+
+    /// The other end of a way is gone. The peer's last packets came before; they are looked at first.
+    fn on_end_of_way(&mut self, ep: EpId) {
+        self.drain_completions(usize::MAX);
+        if let Some(index) = self.table.index_of(ep) {
+            self.on_lost(index, None);
+        }
+    }
+
+    fn on_cm_event(&mut self, event: CmEvent) {
+        match event {
+            CmEvent::Request { passive, info, said } => {
+                self.on_connect_request(passive, &info, &said);
+            }
+            CmEvent::Connected { endpoint, said } => {
+                let Some(index) = self.table.index_of_object(endpoint) else { return };
+                match self.table.get(index).map(|conn| &conn.phase) {
+                    Some(Phase::Dialing(_)) => self.on_dial_connected(index, &said),
+                    Some(Phase::Accepting(_)) => self.promote(index),
+                    _ => {}
+                }
+            }
+            CmEvent::Shutdown { endpoint } => {
+                if let Some(index) = self.table.index_of_object(endpoint)
+                    && let Some(conn) = self.table.get(index)
+                {
+                    let id = conn.id;
+                    self.on_end_of_way(id);
+                }
+            }
+            CmEvent::Failed { object, code } => {
+                if let Some(index) = self.table.index_of_object(object) {
+                    self.drain_completions(usize::MAX);
+                    self.on_lost(index, Some(code));
+                }
+            }
+            CmEvent::Other(code) => tracing::debug!(code, "connection event"),
+        }
+    }
+
+    /// Takes completions until the queue is empty or there are enough events. Says whether any came.
+    pub(crate) fn drain_completions(&mut self, events_max: usize) -> bool {
+        let (mut batch, mut came) = (Vec::new(), false);
+        loop {
+            let more = match self.wires.opened.poll(&self.wires.contexts, &mut batch) {
+                Ok(more) => more,
+                Err(code) => {
+                    tracing::warn!(%code, "the completion queue is broken");
+                    false
+                }
+            };
+            came |= !batch.is_empty();
+            for completion in batch.drain(..) {
+                self.on_completion(completion);
+            }
+            if !more || self.events.len() >= events_max {
+                return came;
+            }
+        }
+    }
+
+    fn expire(&mut self) {
+        let all = &self.deadlines;
+        if [&all.dials, &all.accepts, &all.lingers].iter().all(|queue| queue.is_empty()) {
+            return;
+        }
+        let now = Instant::now();
+        self.expire_each(now, |all| &mut all.dials, Self::on_dial_timeout);
+        self.expire_each(now, |all| &mut all.accepts, Self::on_accept_timeout);
+        self.expire_each(now, |all| &mut all.lingers, Self::on_linger_timeout);
+    }
+
+    fn expire_each(
+        &mut self,
+        now: Instant,
+        queue: fn(&mut AllDeadlines) -> &mut Deadlines,
+        act: fn(&mut Self, usize),
+    ) {
+        while let Some(ep) = queue(&mut self.deadlines).pop_due(now) {
+            if let Some(index) = self.table.index_of(ep) {
+                act(self, index);
+            }
+        }
+    }
+
+    /// Connections that waited for slots go on before others use them up.
+    fn resume_starved(&mut self) {
+        for _ in 0..self.table.starved_len() {
+            if self.recvs.is_empty() {
+                return;
+            }
+            let Some(index) = self.table.pop_starved() else { return };
+            self.serve(index);
+        }
+    }
+
+    /// Ends an endpoint as its user asked.
+    pub(crate) fn close(&mut self, ep: EpId) {
+        let Some(index) = self.table.index_of(ep) else { return };
+        let why = Error::new(ErrorKind::Flushed, "this side closed the endpoint");
+        match self.table.get(index).map(|conn| &conn.phase) {
+            Some(Phase::Open(_)) => self.end(index, why, Some(Farewell::plain(Reason::Closed))),
+            Some(Phase::Dialing(_)) => self.fail_dial(index, why),
+            // Not an endpoint yet, or not any more.
+            _ => {}
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        let is_busy =
+            |phase: &Phase| matches!(phase, Phase::Open(endpoint) if endpoint.in_flight > 0);
+        !self.table.iter().any(|(_, conn)| is_busy(&conn.phase))
+    }
+}
+
+impl Drop for Driver {
+    /// What was sent gets a moment to leave. Then every way is closed before the memory that the
+    /// provider may use goes; what cannot be closed yet is kept with that memory.
+    fn drop(&mut self) {
+        self.flush();
+        for _ in 0..DROP_NAPS {
+            self.drain_completions(usize::MAX);
+            if self.is_quiet() {
+                break;
+            }
+            std::thread::sleep(RETRY_AFTER);
+        }
+        for index in self.table.indices() {
+            self.entomb(index);
+        }
+        self.close_graves();
+        if !self.graves.is_empty() {
+            self.keep_remains();
+        }
+    }
+}
+
+impl Driver {
+    /// Endpoints of this process still send to ours; they let go when they hear that this end is gone.
+    fn keep_remains(&mut self) {
+        let graves = std::mem::take(&mut self.graves);
+        let names = graves.iter().map(|(_, link)| link.endpoint.name().to_vec()).collect();
+        let opened = self.wires.opened.clone();
+        let wires = Wires {
+            flights: std::mem::take(&mut self.wires.flights),
+            contexts: std::mem::take(&mut self.wires.contexts),
+            stock: std::mem::replace(&mut self.wires.stock, Stock::new(false)),
+            inject_bytes: 0,
+            opened,
+        };
+        sys::keep(names, Box::new((graves, wires)));
+    }
+}

@@ -1,0 +1,303 @@
+//! What completions mean: packets that left, packets that arrived.
+
+use std::collections::VecDeque;
+
+use fabric_core::{EpId, Error, Event};
+
+use crate::driver::Driver;
+use crate::endpoint::{Assembly, Endpoint, Farewell, Stage};
+use crate::link::Flight;
+use crate::packet::{HEAD_BYTES, Head, Kind, Reason};
+use crate::recvs::{Posted, Recvs};
+use crate::status;
+use crate::stock::Packet;
+use crate::sys::{Code, Completion};
+use crate::table::Phase;
+
+/// How serving a held packet went.
+enum Served {
+    /// It is done with.
+    Used(Packet),
+    /// It waits for a posted slot.
+    Starved(Kind, Packet),
+    /// The endpoint ends.
+    Ends(Packet, Error, Reason),
+}
+
+impl Driver {
+    pub(crate) fn on_completion(&mut self, completion: Completion) {
+        // A late one finds nothing, or a packet of its own endpoint.
+        let Some(flight) = self.wires.flights.try_remove(completion.index) else { return };
+        let Flight { ep, mut packet, is_receive } = flight;
+        let index = self.table.index_of(ep);
+        let Some(index) = index.filter(|_| is_receive && completion.error.is_none()) else {
+            self.wires.give_back(packet, is_receive);
+            return self.on_returned(index, is_receive, completion.error);
+        };
+        packet.slot.set_len(completion.bytes.min(packet.slot.capacity()));
+        self.on_arrived(index, packet);
+    }
+
+    /// A packet left, or came back without having been used.
+    fn on_returned(&mut self, index: Option<usize>, is_receive: bool, error: Option<Code>) {
+        let Some(index) = index else { return };
+        if let Some(endpoint) = self.table.endpoint(index)
+            && !is_receive
+        {
+            endpoint.in_flight = endpoint.in_flight.saturating_sub(1);
+        }
+        // While a connection is made, its events say more than its completions.
+        match (error, self.table.get(index).map(|conn| &conn.phase)) {
+            (Some(code), Some(Phase::Open(_) | Phase::Parting(_))) => {
+                self.on_lost(index, Some(code));
+            }
+            _ => self.settle_end(index),
+        }
+    }
+
+    /// A packet arrived.
+    pub(crate) fn on_arrived(&mut self, index: usize, packet: Packet) {
+        if let Some(Phase::Accepting(_)) = self.table.get(index).map(|conn| &conn.phase) {
+            // The peer has finished, though the provider has not said so yet.
+            self.promote(index);
+        }
+        match self.table.get(index).map(|conn| &mut conn.phase) {
+            Some(Phase::Open(_)) => self.on_open_packet(index, packet),
+            Some(Phase::Dialing(dial)) => dial.early.push(packet),
+            Some(Phase::Parting(_)) => self.on_parting_packet(index, packet),
+            Some(Phase::Accepting(_) | Phase::Gone) | None => self.wires.stock.give_back(packet),
+        }
+    }
+
+    fn on_parting_packet(&mut self, index: usize, packet: Packet) {
+        let is_bye = is_bye(&packet);
+        self.wires.stock.give_back(packet);
+        if is_bye {
+            self.entomb(index);
+        }
+    }
+
+    fn on_open_packet(&mut self, index: usize, packet: Packet) {
+        let Some(endpoint) = self.table.endpoint(index) else { return };
+        if endpoint.stage == Stage::Closing {
+            endpoint.peer_said_bye |= is_bye(&packet);
+            return self.wires.stock.give_back(packet);
+        }
+        match take_in(endpoint, &packet) {
+            Ok(kind) => self.on_packet(index, kind, packet),
+            Err(why) => {
+                self.wires.stock.give_back(packet);
+                self.end(index, why, Some(Farewell::plain(Reason::Protocol)));
+            }
+        }
+    }
+
+    fn on_packet(&mut self, index: usize, kind: Kind, packet: Packet) {
+        match kind {
+            Kind::First { .. } | Kind::More | Kind::Immediate { .. } => {
+                if let Some(endpoint) = self.table.endpoint(index) {
+                    endpoint.held.push_back((kind, packet));
+                }
+            }
+            Kind::Bye { reason, piece } => {
+                self.wires.stock.give_back(packet);
+                self.on_bye(index, reason, piece);
+            }
+            Kind::Grant => self.repost(index, packet, false),
+            Kind::Read { .. } | Kind::Write { .. } | Kind::Atomic { .. } => {
+                let served = self.on_request(index, kind, &packet);
+                self.repost(index, packet, false);
+                if let Err((why, farewell)) = served {
+                    return self.end(index, why, Some(farewell));
+                }
+            }
+            Kind::Data { .. } | Kind::Wrote { .. } | Kind::Value { .. } => {
+                let known = self.on_answer(index, kind, &packet);
+                self.repost(index, packet, false);
+                if let Err(why) = known {
+                    return self.end(index, why, Some(Farewell::plain(Reason::Protocol)));
+                }
+            }
+        }
+        if self.table.endpoint(index).is_some_and(|endpoint| endpoint.wants_to_send()) {
+            self.table.mark_dirty(index);
+        }
+        self.serve(index);
+    }
+
+    fn on_bye(&mut self, index: usize, reason: Reason, piece: u32) {
+        let Some(endpoint) = self.table.endpoint(index) else { return };
+        endpoint.peer_said_bye = true;
+        endpoint.stage = Stage::PeerEnded;
+        endpoint.why = Some(status::goodbye(reason, &endpoint.peer));
+        if reason == Reason::Access
+            && let Some(op) = endpoint.works.op_of(piece)
+        {
+            let denied = Err(status::denied(&endpoint.peer));
+            endpoint.finish(op, denied, &mut self.events);
+        }
+    }
+
+    fn on_answer(&mut self, index: usize, kind: Kind, packet: &Packet) -> Result<(), Error> {
+        let Some(endpoint) = self.table.endpoint(index) else { return Ok(()) };
+        let body = packet.slot.filled().get(HEAD_BYTES..).unwrap_or_default();
+        match endpoint.works.on_answer(kind, body) {
+            Some(landed) => {
+                endpoint.on_landed(landed, &mut self.events);
+                Ok(())
+            }
+            None => Err(status::violation(&endpoint.peer, &"an answer that nobody asked for")),
+        }
+    }
+
+    /// Copies what is held to posted slots, as far as there are any.
+    pub(crate) fn serve(&mut self, index: usize) {
+        loop {
+            let Some(endpoint) = self.table.endpoint(index) else { return };
+            if endpoint.stage == Stage::Closing {
+                return;
+            }
+            let Some((kind, packet)) = endpoint.held.pop_front() else { break };
+            match deliver(endpoint, kind, packet, &mut self.recvs, &mut self.events) {
+                Served::Used(packet) => self.repost(index, packet, true),
+                Served::Starved(kind, packet) => {
+                    endpoint.held.push_front((kind, packet));
+                    return self.table.mark_starved(index);
+                }
+                Served::Ends(packet, why, reason) => {
+                    self.wires.stock.give_back(packet);
+                    return self.end(index, why, Some(Farewell::plain(reason)));
+                }
+            }
+        }
+        if self.table.endpoint(index).is_some_and(|ep| ep.stage == Stage::PeerEnded) {
+            self.conclude(index);
+        }
+    }
+
+    /// A packet was read: the provider may use it again, and if it took a place in the window, the
+    /// peer may send another.
+    fn repost(&mut self, index: usize, packet: Packet, is_credited: bool) {
+        let Some(endpoint) = self.table.endpoint(index) else {
+            return self.wires.stock.give_back(packet);
+        };
+        if endpoint.stage == Stage::PeerEnded {
+            return self.wires.stock.give_back(packet);
+        }
+        match self.wires.post_receive(&endpoint.link.endpoint, endpoint.id, packet) {
+            Ok(()) if is_credited => self.renew_credit(index),
+            Ok(()) => {}
+            Err((packet, Code::AGAIN)) => {
+                endpoint.unposted.push((packet, is_credited));
+                self.table.mark_short(index);
+            }
+            Err((packet, code)) => {
+                // Its completions say what became of the endpoint.
+                tracing::debug!(%code, "a receive was not posted");
+                self.wires.stock.give_back(packet);
+            }
+        }
+    }
+
+    /// Posts again what there was no room for.
+    pub(crate) fn repost_left(&mut self, index: usize) {
+        let Some(endpoint) = self.table.endpoint(index) else { return };
+        for (packet, is_credited) in std::mem::take(&mut endpoint.unposted) {
+            self.repost(index, packet, is_credited);
+        }
+    }
+
+    fn renew_credit(&mut self, index: usize) {
+        let Some(endpoint) = self.table.endpoint(index) else { return };
+        endpoint.credit.on_used();
+        endpoint.credit.top_up(endpoint.window);
+        if endpoint.credit.owes(endpoint.window) {
+            self.table.mark_dirty(index);
+        }
+    }
+}
+
+fn is_bye(packet: &Packet) -> bool {
+    let head = Head::decode(packet.slot.filled());
+    head.is_some_and(|head| matches!(head.kind, Kind::Bye { .. }))
+}
+
+/// Checks a packet's head and counts it.
+fn take_in(endpoint: &mut Endpoint, packet: &Packet) -> Result<Kind, Error> {
+    let violation = |how: &dyn std::fmt::Display| status::violation(&endpoint.peer, how);
+    let Some(head) = Head::decode(packet.slot.filled()) else {
+        return Err(violation(&"a packet without a head"));
+    };
+    if endpoint.stage == Stage::PeerEnded {
+        return Err(violation(&"a packet after its goodbye"));
+    }
+    match endpoint.credit.on_arrived(head.kind.is_credited(), head.granted) {
+        Ok(_) => Ok(head.kind),
+        Err(breach) => Err(status::violation(&endpoint.peer, &breach)),
+    }
+}
+
+fn deliver(
+    endpoint: &mut Endpoint,
+    kind: Kind,
+    packet: Packet,
+    recvs: &mut Recvs,
+    events: &mut VecDeque<Event>,
+) -> Served {
+    let mut assembly = match (kind, endpoint.assembly.take()) {
+        (Kind::Immediate { value }, None) => {
+            let Some(mut posted) = recvs.take() else { return Served::Starved(kind, packet) };
+            posted.slot.set_len(0);
+            events.push_back(received(endpoint.id, posted, Some(value)));
+            return Served::Used(packet);
+        }
+        (Kind::First { total }, None) => {
+            let Some(posted) = recvs.take() else { return Served::Starved(kind, packet) };
+            let (total, capacity) = (total as usize, posted.slot.capacity());
+            if total > capacity {
+                recvs.untake(posted);
+                return too_long(endpoint, packet, total, capacity);
+            }
+            Assembly { posted, total, filled: 0 }
+        }
+        (Kind::More, Some(assembly)) => assembly,
+        (_, assembly) => {
+            endpoint.assembly = assembly;
+            return broken(endpoint, packet, "parts of messages in a wrong order");
+        }
+    };
+    let bytes = packet.slot.filled().get(HEAD_BYTES..).unwrap_or_default();
+    let end = assembly.filled + bytes.len();
+    // A packet without bytes is fine only as an empty message.
+    if end > assembly.total || (bytes.is_empty() && assembly.total > 0) {
+        endpoint.assembly = Some(assembly);
+        return broken(endpoint, packet, "a message of another length than it says");
+    }
+    assembly.posted.slot.buffer_mut()[assembly.filled..end].copy_from_slice(bytes);
+    assembly.filled = end;
+    if end == assembly.total {
+        assembly.posted.slot.set_len(end);
+        events.push_back(received(endpoint.id, assembly.posted, None));
+    } else {
+        endpoint.assembly = Some(assembly);
+    }
+    Served::Used(packet)
+}
+
+fn received(ep: EpId, posted: Posted, imm: Option<u32>) -> Event {
+    Event::Received { ep, op: posted.op, slot: posted.slot, imm }
+}
+
+fn broken(endpoint: &Endpoint, packet: Packet, how: &str) -> Served {
+    Served::Ends(packet, status::violation(&endpoint.peer, &how), Reason::Protocol)
+}
+
+fn too_long(endpoint: &Endpoint, packet: Packet, total: usize, capacity: usize) -> Served {
+    let text = format!(
+        "a message of {total} bytes from {} does not fit the posted slot of {capacity}: post larger \
+         ones",
+        endpoint.peer
+    );
+    let why = Error::new(fabric_core::ErrorKind::NoReceive, text);
+    Served::Ends(packet, why, Reason::NoReceive)
+}

@@ -1,0 +1,159 @@
+//! The way to one peer, and what the provider holds for it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use fabric_core::{EpId, Error};
+use slab::Slab;
+
+use crate::limits::NUDGE_AFTER;
+use crate::side::Side;
+use crate::status;
+use crate::stock::{Packet, Stock};
+use crate::sys::{Code, Contexts, Endpoint, Opened};
+
+/// An endpoint of the provider's, with the channel beside it where it has no connection.
+pub(crate) struct Link {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) side: Option<Side>,
+    last_sent: Option<Instant>,
+}
+
+/// What a provider has and will give back in a completion.
+pub(crate) struct Flight {
+    /// Whose it is.
+    pub(crate) ep: EpId,
+    pub(crate) packet: Packet,
+    pub(crate) is_receive: bool,
+}
+
+/// How sending went.
+pub(crate) enum Sent {
+    /// The provider copied it.
+    Copied,
+    /// It comes back in a completion.
+    InFlight,
+    /// There is no room for now.
+    Later(Packet),
+}
+
+/// What all links of a domain share. Dropped in order: the memory after what it is registered with.
+pub(crate) struct Wires {
+    pub(crate) flights: Slab<Flight>,
+    pub(crate) contexts: Contexts,
+    pub(crate) stock: Stock,
+    pub(crate) inject_bytes: usize,
+    pub(crate) opened: Arc<Opened>,
+}
+
+impl Link {
+    pub(crate) fn new(endpoint: Endpoint, side: Option<Side>) -> Self {
+        Self { endpoint, side, last_sent: None }
+    }
+
+    /// A peer that may have fallen asleep is woken, as the provider does not.
+    pub(crate) fn on_sent(&mut self, now: Instant) {
+        let Some(side) = &mut self.side else { return };
+        let is_fresh = |last| now.saturating_duration_since(last) < NUDGE_AFTER;
+        if !self.last_sent.is_some_and(is_fresh) {
+            side.nudge();
+        }
+        self.last_sent = Some(now);
+    }
+}
+
+impl Wires {
+    /// Posts the receives of a new endpoint.
+    ///
+    /// # Errors
+    /// `Host` when there is no memory, and what the provider says.
+    pub(crate) fn stock_up(
+        &mut self,
+        endpoint: &Endpoint,
+        ep: EpId,
+        count: usize,
+    ) -> Result<(), Error> {
+        for packet in self.stock.take_many(count, &self.opened)? {
+            if let Err((packet, code)) = self.post_receive(endpoint, ep, packet) {
+                self.stock.give_back(packet);
+                return Err(status::host_error(code, "posting receives"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a packet to the provider to receive into.
+    ///
+    /// # Errors
+    /// The packet with what the provider says.
+    pub(crate) fn post_receive(
+        &mut self,
+        endpoint: &Endpoint,
+        ep: EpId,
+        packet: Packet,
+    ) -> Result<(), (Packet, Code)> {
+        let index = self.flights.insert(Flight { ep, packet, is_receive: true });
+        let packet = &mut self.flights[index].packet;
+        let desc = packet.desc;
+        match endpoint.recv(packet.slot.buffer_mut(), desc, &mut self.contexts, index) {
+            Ok(()) => Ok(()),
+            Err(code) => Err((self.flights.remove(index).packet, code)),
+        }
+    }
+
+    /// Sends a packet.
+    ///
+    /// # Errors
+    /// What the provider says; the packet is gone then.
+    pub(crate) fn send(
+        &mut self,
+        endpoint: &Endpoint,
+        ep: EpId,
+        packet: Packet,
+    ) -> Result<Sent, Code> {
+        if packet.slot.len() <= self.inject_bytes {
+            return match endpoint.inject(packet.slot.filled()) {
+                Ok(()) => {
+                    self.stock.give_back_out(packet);
+                    Ok(Sent::Copied)
+                }
+                Err(Code::AGAIN) => Ok(Sent::Later(packet)),
+                Err(code) => {
+                    self.stock.give_back_out(packet);
+                    Err(code)
+                }
+            };
+        }
+        let index = self.flights.insert(Flight { ep, packet, is_receive: false });
+        let packet = &self.flights[index].packet;
+        match endpoint.send(packet.slot.filled(), packet.desc, &mut self.contexts, index) {
+            Ok(()) => Ok(Sent::InFlight),
+            Err(code) => {
+                let packet = self.flights.remove(index).packet;
+                if code == Code::AGAIN {
+                    return Ok(Sent::Later(packet));
+                }
+                self.stock.give_back_out(packet);
+                Err(code)
+            }
+        }
+    }
+
+    /// Takes everything back that belonged to endpoints which the provider has closed.
+    pub(crate) fn recall(&mut self, is_closed: impl Fn(EpId) -> bool) {
+        let gone: Vec<usize> = self
+            .flights
+            .iter()
+            .filter(|(_, flight)| is_closed(flight.ep))
+            .map(|(index, _)| index)
+            .collect();
+        for index in gone {
+            let Flight { packet, is_receive, .. } = self.flights.remove(index);
+            self.give_back(packet, is_receive);
+        }
+    }
+
+    pub(crate) fn give_back(&mut self, packet: Packet, is_receive: bool) {
+        if is_receive { self.stock.give_back(packet) } else { self.stock.give_back_out(packet) }
+    }
+}

@@ -1,0 +1,196 @@
+//! From what an endpoint has to send to packets that its provider takes.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use fabric_core::{Event, Slot};
+
+use crate::endpoint::{Answer, Endpoint, Farewell, Outgoing, Stage};
+use crate::link::{Sent, Wires};
+use crate::packet::{HEAD_BYTES, Head, Kind, Reason};
+use crate::region::Regions;
+use crate::stock::Packet;
+use crate::sys::Code;
+use crate::works;
+
+/// What all endpoints of a domain share on the way out.
+pub(crate) struct Shared<'a> {
+    pub(crate) wires: &'a mut Wires,
+    pub(crate) regions: &'a mut Regions,
+    pub(crate) events: &'a mut VecDeque<Event>,
+}
+
+/// How far a look at an endpoint went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pumped {
+    /// Nothing is left that can go.
+    All,
+    /// Something is left that there is no room for.
+    Short,
+    /// The peer wants memory that is not exposed any more.
+    Denied { piece: u32 },
+}
+
+/// What to send next.
+enum Want {
+    Stalled(Packet),
+    Answer,
+    Grant,
+    Piece,
+    Packet,
+    Bye(Farewell),
+}
+
+impl Endpoint {
+    /// Sends whatever may go.
+    ///
+    /// # Errors
+    /// What the provider says when it takes no more; the endpoint is then broken.
+    pub(crate) fn pump(&mut self, shared: &mut Shared<'_>) -> Result<Pumped, Code> {
+        let mut has_sent = false;
+        let pumped = loop {
+            let Some(want) = self.want() else { break Pumped::All };
+            let packet = match self.packet(want, shared) {
+                Ok(packet) => packet,
+                Err(pumped) => break pumped,
+            };
+            match shared.wires.send(&self.link.endpoint, self.id, packet)? {
+                Sent::Copied => has_sent = true,
+                Sent::InFlight => {
+                    self.in_flight += 1;
+                    has_sent = true;
+                }
+                Sent::Later(packet) => {
+                    self.stalled = Some(packet);
+                    break Pumped::Short;
+                }
+            }
+        };
+        if has_sent && self.link.side.is_some() {
+            self.link.on_sent(Instant::now());
+        }
+        Ok(pumped)
+    }
+
+    /// Whether a look at it could send something.
+    pub(crate) fn wants_to_send(&self) -> bool {
+        self.stalled.is_some() || self.choice().is_some()
+    }
+
+    fn want(&mut self) -> Option<Want> {
+        match self.stalled.take() {
+            Some(packet) => Some(Want::Stalled(packet)),
+            None => self.choice(),
+        }
+    }
+
+    /// Answers and pieces of remote operations go first: few of them are under way at once, so that
+    /// messages never wait long.
+    fn choice(&self) -> Option<Want> {
+        if self.stage == Stage::Closing {
+            return self.bye.map(Want::Bye);
+        }
+        if !self.answers.is_empty() {
+            Some(Want::Answer)
+        } else if self.owes_greeting || self.credit.owes(self.window) {
+            Some(Want::Grant)
+        } else if self.works.wants_to_post() {
+            Some(Want::Piece)
+        } else if self.credit.room() > 0 && !self.out.is_empty() {
+            Some(Want::Packet)
+        } else {
+            None
+        }
+    }
+
+    fn packet(&mut self, want: Want, shared: &mut Shared<'_>) -> Result<Packet, Pumped> {
+        if let Want::Stalled(packet) = want {
+            return Ok(packet);
+        }
+        let wires = &mut *shared.wires;
+        let mut packet = wires.stock.take_out(&wires.opened).ok_or(Pumped::Short)?;
+        packet.slot.set_len(HEAD_BYTES);
+        let kind = match want {
+            Want::Answer => self.answer(&mut packet.slot, shared),
+            Want::Piece => self.works.next(self.packet_bytes, &mut packet.slot).ok_or(Pumped::All),
+            Want::Packet => self.part(&mut packet.slot, shared),
+            Want::Bye(Farewell { reason, piece }) => {
+                self.bye = None;
+                Ok(Kind::Bye { reason, piece })
+            }
+            Want::Grant | Want::Stalled(_) => {
+                self.owes_greeting = false;
+                Ok(Kind::Grant)
+            }
+        };
+        match kind {
+            Ok(kind) => {
+                let head = Head { kind, granted: self.credit.tell() };
+                packet.slot.buffer_mut()[..HEAD_BYTES].copy_from_slice(&head.encode());
+                Ok(packet)
+            }
+            Err(pumped) => {
+                shared.wires.stock.give_back_out(packet);
+                Err(pumped)
+            }
+        }
+    }
+
+    fn answer(&mut self, into: &mut Slot, shared: &mut Shared<'_>) -> Result<Kind, Pumped> {
+        match self.answers.pop_front().ok_or(Pumped::All)? {
+            Answer::Wrote { piece } => Ok(Kind::Wrote { piece }),
+            Answer::Value { piece, value } => {
+                let fits = into.append(&value.to_le_bytes());
+                debug_assert!(fits, "a packet has room for a word");
+                Ok(Kind::Value { piece })
+            }
+            Answer::Data { piece, key, at, len } => {
+                // It was allowed when it was asked for; it may have been revoked meanwhile.
+                let bytes = shared.regions.bytes(&key, at, len).unwrap_or_default();
+                if bytes.len() == len && into.append(bytes) {
+                    Ok(Kind::Data { piece })
+                } else {
+                    Err(Pumped::Denied { piece })
+                }
+            }
+        }
+    }
+
+    /// The next part of the first message, or a value.
+    fn part(&mut self, into: &mut Slot, shared: &mut Shared<'_>) -> Result<Kind, Pumped> {
+        let packet_bytes = self.packet_bytes;
+        let message = match self.out.front_mut().ok_or(Pumped::All)? {
+            &mut Outgoing::Immediate { op, value } => {
+                self.out.pop_front();
+                self.credit.on_sent();
+                self.finish(op, Ok(()), shared.events);
+                return Ok(Kind::Immediate { value });
+            }
+            Outgoing::Message(message) => message,
+        };
+        let len = (message.len - message.posted).min(packet_bytes - HEAD_BYTES);
+        let kind = match message.begun {
+            true => Kind::More,
+            false => Kind::First { total: message.len as u32 },
+        };
+        works::append(&message.buf, message.posted, len, into);
+        message.posted += len;
+        message.begun = true;
+        self.credit.on_sent();
+        let last = self.out.pop_front_if(
+            |out| matches!(out, Outgoing::Message(message) if message.posted == message.len),
+        );
+        if let Some(Outgoing::Message(message)) = last {
+            // All of it is copied, so its buffer need not wait for anything.
+            self.sent(message.op, message.buf, Ok(()), shared.events);
+        }
+        Ok(kind)
+    }
+}
+
+impl Farewell {
+    /// One about a piece of a remote operation.
+    pub(crate) fn denied(piece: u32) -> Self {
+        Self { reason: Reason::Access, piece }
+    }
+}

@@ -1,0 +1,273 @@
+//! What all endpoints of a domain share: fabric, domain and queues.
+
+use std::ffi::{c_int, c_void};
+use std::os::fd::BorrowedFd;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use libfabric_sys as ffi;
+
+use super::contexts::Contexts;
+use super::{Code, Info, Kind, check, close, count};
+
+/// Completions taken with one call.
+const BATCH: usize = 32;
+
+/// An operation that ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Completion {
+    /// What it was posted with.
+    pub(crate) index: usize,
+    /// Length of a received message in bytes; only when it went well.
+    pub(crate) bytes: usize,
+    pub(crate) error: Option<Code>,
+}
+
+/// The shared objects. Held by whatever is made from them, so that they are closed last.
+pub(crate) struct Opened {
+    fabric: NonNull<ffi::fid_fabric>,
+    domain: NonNull<ffi::fid_domain>,
+    cq: NonNull<ffi::fid_cq>,
+    /// For connections; datagrams need none.
+    eq: Option<NonNull<ffi::fid_eq>>,
+    cq_fd: Option<c_int>,
+    eq_fd: Option<c_int>,
+}
+
+// SAFETY: the library locks what it must, or was told that one thread at a time drives the domain.
+unsafe impl Send for Opened {}
+// SAFETY: as above; what is shared between domains is made for any thread.
+unsafe impl Sync for Opened {}
+
+/// The version of the library, or why there is none.
+///
+/// # Errors
+/// In one line that says what to install.
+pub(crate) fn open_library() -> Result<(u32, u32), ffi::LoadError> {
+    ffi::library().map(ffi::Library::version)
+}
+
+impl Opened {
+    /// Opens the shared objects with room for `completions` completions.
+    ///
+    /// # Errors
+    /// What the provider says.
+    pub(crate) fn new(info: &Info, kind: Kind, completions: usize) -> Result<Arc<Self>, Code> {
+        let mut draft = Draft::default();
+        draft.open(info, completions)?;
+        if kind == Kind::Connected {
+            draft.open_events()?;
+        }
+        draft.finish().map(Arc::new)
+    }
+
+    pub(super) fn fabric(&self) -> *mut ffi::fid_fabric {
+        self.fabric.as_ptr()
+    }
+
+    pub(super) fn domain(&self) -> *mut ffi::fid_domain {
+        self.domain.as_ptr()
+    }
+
+    pub(super) fn cq(&self) -> *mut ffi::fid {
+        self.cq.as_ptr().cast()
+    }
+
+    pub(super) fn eq(&self) -> Option<*mut ffi::fid_eq> {
+        self.eq.map(NonNull::as_ptr)
+    }
+
+    /// The descriptors that tell of completions and events; nothing if the provider has none for
+    /// completions.
+    pub(crate) fn fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
+        self.cq_fd?;
+        // SAFETY: the queues and their descriptors live as long as `self`.
+        let borrow = |fd| unsafe { BorrowedFd::borrow_raw(fd) };
+        Some([self.cq_fd, self.eq_fd].into_iter().flatten().map(borrow).collect())
+    }
+
+    /// Whether one may sleep on the descriptors now (`fi_poll(3)`). Otherwise something is there.
+    ///
+    /// # Errors
+    /// What the provider says when it cannot tell.
+    pub(crate) fn may_sleep(&self) -> Result<bool, Code> {
+        let mut fids = [self.cq(), self.eq().map_or(ptr::null_mut(), <*mut _>::cast)];
+        let count = 1 + c_int::from(self.eq.is_some());
+        // SAFETY: the objects are open, and as many as said.
+        let asked = unsafe { ffi::call::fi_trywait(self.fabric(), fids.as_mut_ptr(), count) };
+        match check(asked) {
+            Ok(()) => Ok(true),
+            Err(Code::AGAIN) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes a batch of completions and says whether there may be more.
+    ///
+    /// # Errors
+    /// What the provider says when its queue is broken.
+    pub(crate) fn poll(
+        &self,
+        contexts: &Contexts,
+        into: &mut Vec<Completion>,
+    ) -> Result<bool, Code> {
+        const NONE: ffi::fi_cq_msg_entry =
+            ffi::fi_cq_msg_entry { op_context: ptr::null_mut(), flags: 0, len: 0 };
+        let mut batch = [NONE; BATCH];
+        // SAFETY: the queue is open, of this format, and the batch has that much room.
+        let taken =
+            unsafe { ffi::call::fi_cq_read(self.cq.as_ptr(), batch.as_mut_ptr().cast(), BATCH) };
+        match count(taken) {
+            Ok(count) => {
+                let good = batch.iter().take(count).filter_map(|entry| {
+                    let index = contexts.index_of(entry.op_context)?;
+                    Some(Completion { index, bytes: entry.len, error: None })
+                });
+                into.extend(good);
+                Ok(count == BATCH)
+            }
+            Err(Code::AGAIN) => Ok(false),
+            Err(Code::AVAILABLE) => {
+                into.extend(self.read_error(contexts)?);
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read_error(&self, contexts: &Contexts) -> Result<Option<Completion>, Code> {
+        // SAFETY: zeroed memory is a valid value of this plain structure.
+        let mut entry: ffi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
+        // SAFETY: the queue is open and the entry is of the version that was asked for.
+        let taken = unsafe { ffi::call::fi_cq_readerr(self.cq.as_ptr(), &mut entry) };
+        match count(taken) {
+            Ok(0) | Err(Code::AGAIN) => Ok(None),
+            Err(error) => Err(error),
+            Ok(_) => {
+                let error = Some(Code(entry.err.saturating_abs()));
+                let index = contexts.index_of(entry.op_context);
+                Ok(index.map(|index| Completion { index, bytes: 0, error }))
+            }
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let draft = Draft {
+            fabric: Some(self.fabric),
+            domain: Some(self.domain),
+            cq: Some(self.cq),
+            eq: self.eq,
+            ..Draft::default()
+        };
+        drop(draft);
+    }
+}
+
+/// Objects opened so far; closed in the order that is allowed unless all of them can be opened.
+#[derive(Default)]
+struct Draft {
+    fabric: Option<NonNull<ffi::fid_fabric>>,
+    domain: Option<NonNull<ffi::fid_domain>>,
+    cq: Option<NonNull<ffi::fid_cq>>,
+    eq: Option<NonNull<ffi::fid_eq>>,
+    cq_fd: Option<c_int>,
+    eq_fd: Option<c_int>,
+}
+
+impl Draft {
+    fn open(&mut self, info: &Info, completions: usize) -> Result<(), Code> {
+        let library = ffi::library().map_err(|_| Code::NO_OPERATION)?;
+        let (mut fabric, mut domain) = (ptr::null_mut(), ptr::null_mut());
+        let attr = info.get().fabric_attr;
+        // SAFETY: what the library offered is whole.
+        check(unsafe { (library.fi_fabric)(attr, &mut fabric, ptr::null_mut()) })?;
+        self.fabric = NonNull::new(fabric);
+        // SAFETY: as above, and the fabric was just opened.
+        check(unsafe { ffi::call::fi_domain(fabric, info.raw(), &mut domain) })?;
+        self.domain = NonNull::new(domain);
+        // Not all providers have a descriptor to wait on.
+        self.open_cq(domain, completions, ffi::FI_WAIT_FD)
+            .or_else(|_| self.open_cq(domain, completions, ffi::FI_WAIT_NONE))
+    }
+
+    fn open_cq(
+        &mut self,
+        domain: *mut ffi::fid_domain,
+        size: usize,
+        wait_obj: c_int,
+    ) -> Result<(), Code> {
+        let mut attr = ffi::fi_cq_attr {
+            size,
+            flags: 0,
+            format: ffi::FI_CQ_FORMAT_MSG,
+            wait_obj,
+            signaling_vector: 0,
+            wait_cond: 0,
+            wait_set: ptr::null_mut(),
+        };
+        let mut cq = ptr::null_mut();
+        // SAFETY: the domain is open and the attributes live during the call.
+        check(unsafe { ffi::call::fi_cq_open(domain, &mut attr, &mut cq) })?;
+        self.cq = NonNull::new(cq);
+        if wait_obj == ffi::FI_WAIT_FD {
+            self.cq_fd = descriptor(cq.cast());
+        }
+        Ok(())
+    }
+
+    fn open_events(&mut self) -> Result<(), Code> {
+        let Some(fabric) = self.fabric else { return Err(Code::NO_OPERATION) };
+        let mut attr = ffi::fi_eq_attr {
+            size: 0,
+            flags: 0,
+            wait_obj: ffi::FI_WAIT_FD,
+            signaling_vector: 0,
+            wait_set: ptr::null_mut(),
+        };
+        let mut eq = ptr::null_mut();
+        // SAFETY: the fabric is open and the attributes live during the call.
+        check(unsafe { ffi::call::fi_eq_open(fabric.as_ptr(), &mut attr, &mut eq) })?;
+        self.eq = NonNull::new(eq);
+        self.eq_fd = descriptor(eq.cast());
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Opened, Code> {
+        let (Some(fabric), Some(domain), Some(cq)) = (self.fabric, self.domain, self.cq) else {
+            return Err(Code::NO_OPERATION);
+        };
+        let opened =
+            Opened { fabric, domain, cq, eq: self.eq, cq_fd: self.cq_fd, eq_fd: self.eq_fd };
+        (self.fabric, self.domain, self.cq, self.eq) = (None, None, None, None);
+        Ok(opened)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let objects: [(Option<*mut ffi::fid>, &str); 4] = [
+            (self.cq.map(|cq| cq.as_ptr().cast()), "a completion queue"),
+            (self.domain.map(|domain| domain.as_ptr().cast()), "a domain"),
+            (self.eq.map(|eq| eq.as_ptr().cast()), "an event queue"),
+            (self.fabric.map(|fabric| fabric.as_ptr().cast()), "a fabric"),
+        ];
+        for (object, what) in objects {
+            // SAFETY: nothing made from these is left, as it would hold them. Each is closed once;
+            // what depends on one that stays, stays too.
+            if object.is_some_and(|object| !unsafe { close(object, what) }) {
+                return;
+            }
+        }
+    }
+}
+
+/// The descriptor of a queue that was opened with one.
+fn descriptor(queue: *mut ffi::fid) -> Option<c_int> {
+    let mut fd: c_int = -1;
+    let to: *mut c_void = ptr::from_mut(&mut fd).cast();
+    // SAFETY: the queue is open, and the command writes one number.
+    check(unsafe { ffi::call::fi_control(queue, ffi::FI_GETWAIT, to) }).ok()?;
+    (fd >= 0).then_some(fd)
+}
