@@ -11,7 +11,15 @@ use crate::{Error, ErrorKind};
 pub(crate) struct Backends(Vec<Arc<dyn DynFabric>>);
 
 /// Schemes that a feature of this crate would serve.
-const KNOWN: &[(&str, &str)] = &[("tcp", "tcp"), ("verbs", "verbs"), ("softroce", "softroce")];
+const KNOWN: &[(&str, &str)] = &[
+    ("tcp", "tcp"),
+    ("verbs", "verbs"),
+    ("softroce", "softroce"),
+    ("ofi", "libfabric"),
+    ("ofi+tcp", "libfabric"),
+    ("ofi+shm", "libfabric"),
+    ("ofi+verbs", "libfabric"),
+];
 
 impl Backends {
     pub(crate) fn compiled_in() -> Self {
@@ -23,6 +31,8 @@ impl Backends {
         backends.0.push(Arc::new(fabric_verbs::VerbsFabric::default()));
         #[cfg(feature = "softroce")]
         backends.0.push(Arc::new(fabric_softroce::SoftRoceFabric::default()));
+        #[cfg(feature = "libfabric")]
+        backends.0.push(Arc::new(fabric_libfabric::LibfabricFabric::default()));
         backends
     }
 
@@ -79,6 +89,9 @@ mod tests {
             ("tcp", cfg!(feature = "tcp")),
             ("verbs", cfg!(feature = "verbs")),
             ("softroce", cfg!(feature = "softroce")),
+            ("ofi", cfg!(feature = "libfabric")),
+            ("ofi+tcp", cfg!(feature = "libfabric")),
+            ("ofi+shm", cfg!(feature = "libfabric")),
         ];
         let backends = Backends::compiled_in();
         for (scheme, is_in) in compiled_in {

@@ -77,9 +77,11 @@ impl Net {
         self.allowance_issue += 1;
     }
 
-    /// A message of `size` bytes was encoded into a batch, with room for it at all members.
-    pub(super) fn count_in_batch(&mut self, key: usize, size: u64) {
-        self.batches[key].uncounted.add(size);
+    /// Messages were encoded into a batch, with room for them at all members.
+    pub(super) fn count_in_batch(&mut self, key: usize, tally: Tally) {
+        let uncounted = &mut self.batches[key].uncounted;
+        uncounted.messages += tally.messages;
+        uncounted.bytes += tally.bytes;
         self.batches[key].allowance = self.allowance(&self.batches[key]);
     }
 

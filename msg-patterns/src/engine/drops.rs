@@ -4,7 +4,6 @@ use msg_proto::wire::Frame;
 
 use super::Net;
 use super::outbound::takes_batches;
-use super::peer::Outgoing;
 use crate::monitor::PeerId;
 
 impl Net {
@@ -23,20 +22,13 @@ impl Net {
 
     /// Drops what is queued for a subscriber and has not begun to leave.
     pub(crate) fn drop_unbegun(&mut self, peer: PeerId) {
-        let queue = &mut self.peer_mut(peer).queue;
-        let begun = usize::from(queue.front().is_some_and(|outgoing| outgoing.begun));
-        let dropped: Vec<Outgoing> = queue.drain(begun..).collect();
-        self.peer_mut(peer).queue_bytes -=
-            dropped.iter().map(|outgoing| outgoing.size).sum::<u64>();
-        self.miss(peer, dropped.len() as u64);
+        let dropped = self.peer_mut(peer).queue.drop_unbegun();
+        self.miss(peer, dropped);
     }
 
     /// Drops what is queued for a peer, and counts it.
     pub(crate) fn drop_queue(&mut self, peer: PeerId) {
-        let entry = self.peer_mut(peer);
-        let count = entry.queue.len() as u64;
-        entry.queue.clear();
-        entry.queue_bytes = 0;
+        let count = self.peer_mut(peer).queue.clear();
         self.count_dropped(peer, count);
     }
 

@@ -236,15 +236,8 @@ impl Net {
     /// A message that had partly left was counted as sent and is lost with the connection; sending
     /// it again could deliver it twice.
     fn drop_begun(&mut self, peer: PeerId) -> u64 {
-        let entry = self.peer_mut(peer);
-        let begun = entry.queue.front().is_some_and(|outgoing| outgoing.begun);
-        if !begun {
-            return 0;
-        }
-        if let Some(lost) = entry.queue.pop_front() {
-            entry.queue_bytes -= lost.size;
-        }
-        self.lose(peer, 1)
+        let begun = self.peer_mut(peer).queue.drop_begun();
+        if begun { self.lose(peer, 1) } else { 0 }
     }
 
     /// An accepted peer's queues end with its connection (LIFE-16); what a peer sent before it said
@@ -255,7 +248,7 @@ impl Net {
         }
         let entry = self.peer_mut(peer);
         let said_bye = entry.said_bye;
-        let queued = self.take_queue(peer).len() as u64;
+        let queued = self.take_queue(peer).len();
         let unread = if said_bye { 0 } else { self.empty_inbox(peer) };
         self.count_dropped(peer, unread);
         unread + self.lose(peer, queued)

@@ -12,6 +12,7 @@ pub(crate) mod inbox;
 mod links;
 mod outbound;
 pub(crate) mod peer;
+mod queue;
 mod rendezvous;
 
 use std::collections::{HashMap, VecDeque};

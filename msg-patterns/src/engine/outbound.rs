@@ -7,14 +7,16 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use fabric_core::{Access, Exposure, SendBuf, Slot};
+use fabric_core::{Access, Exposure, Pool, SendBuf, Slot};
 use msg_proto::credit::Tally;
 use msg_proto::link::LinkState;
 use msg_proto::wire::{self, Frame, HEAD_BYTES};
 
-use super::Net;
-use super::inbound::OFFER_BYTES_MIN;
+use super::inbound::{OFFER_BYTES_MIN, RESERVED_SLOTS};
 use super::peer::{Head, Outgoing, Peer};
+use super::queue::Queue;
+use super::{Net, SENDING_SLOTS};
+use crate::Message;
 use crate::monitor::PeerId;
 use crate::options::Options;
 
@@ -24,6 +26,9 @@ const IN_FLIGHT_MAX: usize = 8;
 /// Fabric messages that may wait for an endpoint that takes no more. A peer that reads nothing and
 /// still asks for answers is dropped beyond.
 const UNPOSTED_MAX: usize = 1024;
+
+/// Slots that stay free when messages are queued encoded.
+const UNQUEUED_SLOTS: usize = RESERVED_SLOTS + SENDING_SLOTS / 2;
 
 /// Bytes of an encoded OFFER.
 const OFFER_BYTES: usize = HEAD_BYTES + 8 + 8 + wire::KEY_BYTES;
@@ -61,9 +66,9 @@ impl Net {
     }
 
     fn queue_fits(&self, peer: &Peer, size: u64) -> bool {
-        let messages = (peer.queue.len() as u64) < Options::limit(self.options.send_hwm);
+        let messages = peer.queue.len() < Options::limit(self.options.send_hwm);
         let bytes_max = Options::limit(self.options.send_hwm_bytes);
-        messages && (peer.queue.is_empty() || peer.queue_bytes.saturating_add(size) <= bytes_max)
+        messages && (peer.queue.is_empty() || peer.queue.bytes().saturating_add(size) <= bytes_max)
     }
 
     /// Whether a message could be encoded for `peer` without waiting.
@@ -79,10 +84,38 @@ impl Net {
             return;
         }
         self.revoke_allowances();
-        let entry = self.peer_mut(peer);
-        entry.queue_bytes += outgoing.size;
-        entry.queue.push_back(outgoing);
+        if !self.queue_encoded(peer, &outgoing) {
+            self.peer_mut(peer).queue.push(outgoing);
+        }
         self.pump(peer);
+    }
+
+    /// Queues a message encoded, if it is of the kind and there is memory for it.
+    fn queue_encoded(&mut self, peer: PeerId, outgoing: &Outgoing) -> bool {
+        let ([part], Head::None) = (outgoing.message.parts(), &outgoing.head) else { return false };
+        if self.options.conflate || !self.is_small(outgoing) {
+            return false;
+        }
+        let len_max = self.batch_bytes_max;
+        if self.peer_mut(peer).queue.append(part, len_max) {
+            return true;
+        }
+        let pool = self.pool.as_ref().filter(|pool| pool.free() > UNQUEUED_SLOTS);
+        let Some(slot) = pool.and_then(Pool::take) else { return false };
+        self.peer_mut(peer).queue.append_in(slot, part);
+        true
+    }
+
+    /// Queues a message behind others that are encoded, if there is room. If not, nothing happened.
+    #[inline]
+    pub(crate) fn append_to_queue(&mut self, peer: PeerId, message: &Message) -> bool {
+        let [part] = message.parts() else { return false };
+        let waits = self.peers.get(peer.0 as usize).is_some_and(|entry| !entry.queue.is_empty());
+        let (len, len_max) = (part.len(), self.batch_bytes_max);
+        waits
+            && len <= self.options.message_bytes_max
+            && self.room(peer, len as u64) == Room::Yes
+            && self.peer_mut(peer).queue.append(part, len_max)
     }
 
     /// Whether a small message could be encoded for `peer` with nothing to go before it.
@@ -123,22 +156,73 @@ impl Net {
     /// Moves what can leave from the queue of `peer` into batches.
     pub(crate) fn pump(&mut self, peer: PeerId) {
         self.tell_drops(peer);
-        while let Some(mut outgoing) = self.peer_mut(peer).queue.pop_front() {
-            let size = outgoing.size;
-            if is_too_long(self.peer(peer), size) {
-                // It was queued before the peer said what it takes.
-                self.peer_mut(peer).queue_bytes -= size;
-                self.count_dropped(peer, 1);
-                continue;
-            }
-            let may = outgoing.begun || self.leaves_now(self.peer(peer), size);
-            if may && self.encode(peer, &mut outgoing) {
-                self.peer_mut(peer).queue_bytes -= size;
-            } else {
-                self.peer_mut(peer).queue.push_front(outgoing);
+        while !self.peer(peer).queue.is_empty() {
+            let moved = match self.peer_mut(peer).queue.pop() {
+                Some(outgoing) => self.pump_message(peer, outgoing),
+                None => self.pump_run(peer),
+            };
+            if !moved {
                 break;
             }
         }
+    }
+
+    fn pump_message(&mut self, peer: PeerId, mut outgoing: Outgoing) -> bool {
+        if is_too_long(self.peer(peer), outgoing.size) {
+            // It was queued before the peer said what it takes.
+            self.count_dropped(peer, 1);
+            return true;
+        }
+        let may = outgoing.begun || self.leaves_now(self.peer(peer), outgoing.size);
+        let gone = may && self.encode(peer, &mut outgoing);
+        if !gone {
+            self.peer_mut(peer).queue.unpop(outgoing);
+        }
+        gone
+    }
+
+    /// Moves what can leave of the encoded messages at the front of the queue of `peer`.
+    fn pump_run(&mut self, peer: PeerId) -> bool {
+        let entry = self.peer(peer);
+        let (Some(link), Some(run)) = (&entry.link, entry.queue.run()) else { return false };
+        if is_too_long(entry, run.size_max) {
+            self.peer_mut(peer).queue.unpack_run();
+            return true;
+        }
+        if !takes_batches(entry) {
+            return false;
+        }
+        let uncounted = self.uncounted(entry);
+        let room = link.free_behind(uncounted);
+        if run.is_within(room) {
+            return self.pump_whole_run(peer);
+        }
+        let first = Tally { messages: 1, bytes: run.first_size() };
+        match run.within(room) {
+            (tally, len) if tally.messages > 0 => self.pump_part_of_run(peer, tally, len),
+            // One that is larger than what is left may still go.
+            _ if link.has_room_behind(uncounted, first.bytes) => {
+                self.pump_part_of_run(peer, first, HEAD_BYTES + first.bytes as usize)
+            }
+            _ => false,
+        }
+    }
+
+    fn pump_whole_run(&mut self, peer: PeerId) -> bool {
+        let Some((slot, tally)) = self.peer_mut(peer).queue.take_run() else { return false };
+        let batch = self.open_batch(&[peer], slot);
+        self.count_in_batch(batch, tally);
+        true
+    }
+
+    fn pump_part_of_run(&mut self, peer: PeerId, tally: Tally, len: usize) -> bool {
+        let Some(batch) = self.batch_for(&[peer], len) else { return false };
+        let queue = &mut self.peers[peer.0 as usize].queue;
+        let fits = self.batches[batch].slot.append(queue.run_bytes(len));
+        debug_assert!(fits, "a batch was chosen with too little room");
+        queue.advance_run(tally, len);
+        self.count_in_batch(batch, tally);
+        true
     }
 
     /// Encodes as much of the message as can leave; says whether that was all.
@@ -162,7 +246,7 @@ impl Net {
             append(slot, &head);
         }
         append_parts(slot, outgoing.message.parts());
-        self.count_in_batch(batch, outgoing.size);
+        self.count_in_batch(batch, Tally { messages: 1, bytes: outgoing.size });
         true
     }
 
@@ -334,10 +418,8 @@ impl Net {
     }
 
     /// What is queued for a peer and has not begun to leave, taken out.
-    pub(crate) fn take_queue(&mut self, peer: PeerId) -> VecDeque<Outgoing> {
-        let entry = self.peer_mut(peer);
-        entry.queue_bytes = 0;
-        std::mem::take(&mut entry.queue)
+    pub(crate) fn take_queue(&mut self, peer: PeerId) -> Queue {
+        std::mem::take(&mut self.peer_mut(peer).queue)
     }
 }
 
@@ -389,7 +471,7 @@ pub(super) fn append_parts(slot: &mut Slot, parts: &[Bytes]) {
     append_part(slot, false, last);
 }
 
-fn append_part(slot: &mut Slot, more: bool, part: &[u8]) {
+pub(super) fn append_part(slot: &mut Slot, more: bool, part: &[u8]) {
     let fits = slot.append(&wire::part_head(more, part.len() as u32)) && slot.append(part);
     debug_assert!(fits, "a batch was chosen with too little room");
 }

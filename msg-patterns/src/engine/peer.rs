@@ -8,6 +8,7 @@ use fabric_core::{Addr, EpId, RemoteKey, SendBuf};
 use msg_proto::link::{Link, PeerInfo};
 
 use super::inbox::{Inbox, Incoming};
+use super::queue::Queue;
 use crate::Message;
 
 /// Index of a connector.
@@ -81,8 +82,7 @@ pub(crate) struct Peer {
     /// The owner called `disconnect`: only what is queued still leaves, until then.
     pub(crate) leaving: Option<Option<Duration>>,
 
-    pub(crate) queue: VecDeque<Outgoing>,
-    pub(crate) queue_bytes: u64,
+    pub(crate) queue: Queue,
     pub(crate) batch: Option<usize>,
     pub(crate) in_flight: usize,
     pub(crate) unposted: VecDeque<SendBuf>,
@@ -114,8 +114,7 @@ impl Peer {
             epoch: 0,
             said_bye: false,
             leaving: None,
-            queue: VecDeque::new(),
-            queue_bytes: 0,
+            queue: Queue::default(),
             batch: None,
             in_flight: 0,
             unposted: VecDeque::new(),

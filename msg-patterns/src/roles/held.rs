@@ -24,8 +24,8 @@ impl Held {
     /// Whether a message of `size` bytes fits, next to what is queued for the peer already.
     pub(crate) fn fits(&self, net: &Net, peer: PeerId, size: u64) -> bool {
         let queued = net.peer(peer);
-        let messages = (self.messages.len() + queued.queue.len()) as u64;
-        let bytes = self.bytes + queued.queue_bytes;
+        let messages = self.messages.len() as u64 + queued.queue.len();
+        let bytes = self.bytes + queued.queue.bytes();
         messages < Options::limit(net.options.send_hwm)
             && (messages == 0
                 || bytes.saturating_add(size) <= Options::limit(net.options.send_hwm_bytes))

@@ -67,7 +67,7 @@ impl Pusher {
     pub(crate) fn push_at_once(&mut self, net: &mut Net, message: &Message) -> bool {
         let Some(peer) = self.rotation.peek() else { return false };
         let plain = !self.acknowledge && self.again.is_empty();
-        let done = plain && net.append(&[peer], message);
+        let done = plain && (net.append(&[peer], message) || net.append_to_queue(peer, message));
         if done {
             self.rotation.next(|_| true);
             net.counters.accepted += 1;

@@ -225,7 +225,7 @@ impl Role for Requester {
 
 /// Requests that never left the queue of a peer that is gone: they are as good as new.
 fn take_unsent(net: &mut Net, peer: PeerId) -> HashMap<RequestId, Message> {
-    let unsent = net.take_queue(peer).into_iter().map(|outgoing| match outgoing.head {
+    let unsent = net.take_queue(peer).into_messages().map(|outgoing| match outgoing.head {
         Head::Request { id } => Some((RequestId(id), outgoing.message)),
         Head::None | Head::Reply { .. } => None,
     });

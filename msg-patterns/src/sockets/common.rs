@@ -275,7 +275,7 @@ impl Net {
                     identity: peer.identity.clone(),
                     provider: self.ports[peer.port].domain.caps().provider,
                     up: peer.is_up(),
-                    queued: peer.queue.len() as u64,
+                    queued: peer.queue.len(),
                     sent: peer.sent,
                     received: peer.received,
                     dropped: peer.dropped,
