@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::checks::usable;
+use crate::checks::{Case, usable};
 use crate::facts::{Availability, Device, Host};
 use crate::finding::{Finding, Severity};
 
@@ -25,9 +25,10 @@ pub struct Choice {
 pub const SCHEMES: &[&str] = &["tcp", "verbs", "softroce", "ofi"];
 
 /// A choice for each scheme.
-pub(crate) fn choose(host: &Host, findings: &[Finding], built: &[&str]) -> Vec<Choice> {
+pub(crate) fn choose(case: &Case<'_>, findings: &[Finding], built: &[&str]) -> Vec<Choice> {
+    let host = case.host;
     let usable = usable(host, findings);
-    let choices = [tcp(host), verbs(host, findings, &usable), softroce(host, &usable), ofi(host)];
+    let choices = [tcp(host), verbs(case, findings, &usable), softroce(host, &usable), ofi(host)];
     let built = |choice: Choice| Choice { built: built.contains(&choice.scheme), ..choice };
     choices.into_iter().map(built).collect()
 }
@@ -46,10 +47,19 @@ fn tcp(host: &Host) -> Choice {
     yes("tcp", uses, "it needs nothing but a network")
 }
 
-fn verbs(host: &Host, findings: &[Finding], usable: &[&Device]) -> Choice {
-    match usable.first() {
-        Some(device) => yes("verbs", described(device), "the first device with a port that is up"),
-        None => no("verbs", rejection(host, findings)),
+fn verbs(case: &Case<'_>, findings: &[Finding], usable: &[&Device]) -> Choice {
+    let Some(first) = usable.first() else { return no("verbs", rejection(case.host, findings)) };
+    let Some(peer) = case.peer else {
+        return yes("verbs", described(first), "the first device with a port that is up");
+    };
+    let way = case.host.network.interface_to(peer);
+    let on_way = |device: &&&Device| way.is_some_and(|interface| device.is_on(interface));
+    let way = way.unwrap_or("no interface");
+    match usable.iter().find(on_way) {
+        Some(device) => {
+            yes("verbs", described(device), format!("the way to {peer} leaves through {way}"))
+        }
+        None => no("verbs", format!("the way to {peer} leaves through {way}, no device there")),
     }
 }
 

@@ -66,7 +66,7 @@ pub fn examine(root: &Root, options: &Options) -> Report {
         earlier: options.earlier.as_ref(),
     };
     let findings = checks::findings(&case);
-    let choices = choice::choose(&host, &findings, &options.built);
+    let choices = choice::choose(&case, &findings, &options.built);
     let verdict = verdict(&findings, way.as_ref());
     Report { format: FORMAT, verdict, choices, findings, steps: way.map(|way| way.steps), host }
 }

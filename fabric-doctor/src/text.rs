@@ -82,7 +82,9 @@ fn show_port(f: &mut Formatter<'_>, port: &Port) -> fmt::Result {
         write!(f, ", packets of {bytes} bytes")?;
     }
     writeln!(f)?;
-    port.gids.iter().try_for_each(|gid| show_gid(f, gid, port.best_gid() == Some(gid)))
+    port.gids
+        .iter()
+        .try_for_each(|gid| show_gid(f, gid, port.is_active() && port.best_gid() == Some(gid)))
 }
 
 fn show_gid(f: &mut Formatter<'_>, gid: &Gid, best: bool) -> fmt::Result {

@@ -377,7 +377,18 @@ fn d29_an_address_that_moved_in_its_table_is_found_by_an_earlier_report() {
 fn d30_a_peer_behind_another_card_than_the_first_is_told_which() {
     let (broken, healthy) = (two_cards().report_to("10.0.1.9"), two_cards().report_to("10.0.0.9"));
     let finding = first(&broken, &healthy, "D30");
-    says(&finding.seen, &["10.0.1.9 leaves through eth1", "mlx5_1", "mlx5_0 comes first"]);
+    assert_eq!(finding.severity, Severity::Note);
+    says(&finding.seen, &["10.0.1.9 leaves through eth1", "mlx5_1"]);
+    says(&finding.cause, &["mlx5_0"]);
+}
+
+#[test]
+fn d30_a_card_on_the_way_that_is_down_is_not_replaced_by_another() {
+    let state = "/sys/class/infiniband/mlx5_1/ports/1/state";
+    let broken = two_cards().file(state, "1: DOWN").report_to("10.0.1.9");
+    only_in(&broken, &two_cards().report_to("10.0.0.9"), "D30");
+    let verbs = broken.choices.iter().find(|choice| choice.scheme == "verbs").unwrap();
+    assert!(!verbs.usable && verbs.why.contains("eth1"), "{verbs:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::{Case, offered, verdict};
 use crate::facts::{Device, Gid, Port};
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 
 /// The way to the peer has no device on it.
 pub(super) fn d17_other_interface(case: &Case<'_>) -> Vec<Finding> {
@@ -89,7 +89,7 @@ pub(super) fn d29_moved(case: &Case<'_>) -> Vec<Finding> {
     case.host.devices.iter().filter_map(moved).collect()
 }
 
-/// A socket takes the first device that is up, and the peer is behind another one.
+/// The route decides which device leads to a peer, and it is not the first one.
 pub(super) fn d30_other_device(case: &Case<'_>) -> Vec<Finding> {
     let Some(peer) = case.peer else { return Vec::new() };
     let Some(interface) = case.host.network.interface_to(peer) else { return Vec::new() };
@@ -97,17 +97,16 @@ pub(super) fn d30_other_device(case: &Case<'_>) -> Vec<Finding> {
     let (Some(first), Some(right)) = (first, case.host.device_on(interface)) else {
         return Vec::new();
     };
-    if first.is_on(interface) {
+    if first.name == right.name {
         return Vec::new();
     }
+    let severity = if right.is_up() { Severity::Note } else { Severity::Error };
     let (first, right) = (&first.name, &right.name);
-    let finding = Finding::warning(30)
+    let finding = Finding::new(30, severity)
         .about(right)
-        .seen(format!(
-            "the way to {peer} leaves through {interface}, which is {right}'s; {first} comes first"
-        ))
-        .cause("a socket uses the first device with a port that is up unless it is told another")
-        .command(format!("fabric pull --bind verbs://{right}:7000"));
+        .seen(format!("the way to {peer} leaves through {interface}, which is {right}'s"))
+        .cause(format!("verbs:// goes by the route; who takes the first device gets {first}"))
+        .command(format!("ip route get {peer}"));
     vec![finding]
 }
 

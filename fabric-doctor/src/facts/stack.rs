@@ -79,7 +79,7 @@ impl Stack {
         let plugins =
             spoken.as_ref().map(|spoken| plugins(root, spoken, &dirs)).unwrap_or_default();
         let spoken = spoken.unwrap_or_default();
-        let matching = |name: &String| Some(level_of(name)) == Some(spoken.driver_level);
+        let matching = |name: &String| level_of(name) == spoken.driver_level;
         let (drivers, other_drivers) = plugins.into_iter().partition(matching);
         let listed = spoken.config_dir.as_ref().map(|dir| root.list(dir)).unwrap_or_default();
         Self {
@@ -224,14 +224,14 @@ fn plugins(root: &Root, spoken: &Spoken, dirs: &[String]) -> Vec<String> {
     let named = named.map(|(dir, _)| vec![dir.to_owned()]);
     let below = || dirs.iter().map(|dir| format!("{dir}/libibverbs")).collect();
     let found = named.unwrap_or_else(below).into_iter().flat_map(|dir| root.list(&dir));
-    let mut files: Vec<_> = found.filter(|file| file.contains("-rdmav")).collect();
+    let mut files: Vec<_> = found.filter(|file| level_of(file).is_some()).collect();
     files.dedup();
     files
 }
 
 /// `libmlx5-rdmav34.so` is of level 34.
 fn level_of(file: &str) -> Option<u64> {
-    file.rsplit_once("-rdmav")?.1.split_once('.')?.0.parse().ok()
+    file.rsplit_once("-rdmav")?.1.strip_suffix(".so")?.parse().ok()
 }
 
 fn is_of(file: &str, provider: &str) -> bool {
@@ -278,6 +278,7 @@ mod tests {
         assert!(library("libibverbs.so.1.0.0").is_legacy());
         assert_eq!(level_of("libmlx5-rdmav34.so"), Some(34));
         assert_eq!(level_of("libmlx5-rdmavx.so"), None);
+        assert_eq!(level_of("libmlx5-rdmav34.so.bak"), None);
         assert!(is_of("libmlx5-rdmav34.so", "mlx5") && !is_of("libmlx5x-rdmav34.so", "mlx5"));
     }
 
