@@ -5,6 +5,7 @@
 mod args;
 mod demo;
 mod digest;
+mod doctor;
 mod exit;
 mod input;
 mod interrupt;

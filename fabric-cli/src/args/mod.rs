@@ -18,6 +18,7 @@ pub(crate) use perf::{How, PerfCommand};
 pub(crate) use softroce::SoftRoce;
 pub(crate) use store::Store;
 
+use crate::doctor::DoctorArgs;
 use crate::exit::CODES;
 use crate::report::Style;
 use crate::units::{parse_place, parse_time};
@@ -72,6 +73,8 @@ pub(crate) enum Command {
     Softroce(SoftRoce),
     /// Measure sockets and bare domains between two processes or hosts
     Perf(PerfArgs),
+    /// Look at this host: what would be used, what is wrong, why, and what to type
+    Doctor(DoctorArgs),
     /// Pull, name who worked on it, push on
     #[command(hide = true)]
     Worker(WorkerArgs),

@@ -14,6 +14,7 @@ mod worker;
 
 use crate::args::{Command, Global};
 use crate::demo;
+use crate::doctor;
 use crate::exit::Failure;
 
 /// Runs a subcommand.
@@ -31,6 +32,7 @@ pub(crate) fn run(command: Command, global: &Global) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(&args, global),
         Command::Softroce(what) => softroce::run(&what),
         Command::Perf(args) => perf::run(&args, global),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Worker(args) => worker::run(&args, global),
     }
 }
