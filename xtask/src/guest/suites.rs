@@ -13,13 +13,16 @@ pub(super) struct Suite {
     package: &'static str,
     /// Features to build it with.
     features: &'static str,
-    /// The test target.
+    /// The test target, or [`LIB`].
     test: &'static str,
     /// What the names of its tests over RDMA contain.
     only: &'static str,
     /// How many of its tests run at once: one if they keep the guest busy, several if they wait.
     threads: u32,
 }
+
+/// The tests inside a library.
+const LIB: &str = "lib";
 
 /// All of them. Those that a workspace lacks are missed when their results are judged.
 pub(super) const SUITES: &[Suite] = &[
@@ -28,6 +31,7 @@ pub(super) const SUITES: &[Suite] = &[
     suite("fabric-verbs", "", "conformance"),
     suite("fabric-verbs", "", "device"),
     suite("fabric-verbs", "", "choice"),
+    Suite { only: "on_device::", ..suite("fabric-verbs", "", LIB) },
     suite("fabric-softroce", "verbs", "conformance"),
     Suite { only: "verbs::", threads: 4, ..suite("msg-patterns", "verbs", "rules") },
 ];
@@ -92,14 +96,21 @@ impl Suite {
         let package = metadata.packages.iter().find(|package| package.name == self.package);
         package.is_some_and(|package| {
             let featured = self.features.is_empty() || package.features.contains_key(self.features);
-            featured && package.targets.iter().any(|t| t.is_test() && t.name == self.test)
+            let is_it = |target: &cargo_metadata::Target| match self.test {
+                LIB => target.is_lib(),
+                test => target.is_test() && target.name == test,
+            };
+            featured && package.targets.iter().any(is_it)
         })
     }
 
     fn build(&self, root: &Path) -> Result<PathBuf, String> {
         let build = Cargo::new(root, "test").args(["--no-run", "-p", self.package]);
-        let build = build.args(["--test", self.test, "--features", self.features]);
-        let built = compile::executable(build, self.test);
+        let build = build.args(["--features", self.features]);
+        let built = match self.test {
+            LIB => compile::executable(build.args(["--lib"]), &self.package.replace('-', "_")),
+            test => compile::executable(build.args(["--test", test]), test),
+        };
         built.map_err(|why| format!("{}: {why}", self.package))
     }
 
