@@ -5,6 +5,7 @@
 mod conformance;
 mod files;
 mod guest;
+mod instructions;
 mod layers;
 mod left_out;
 mod lex;
@@ -52,6 +53,8 @@ enum Task {
         #[arg(long)]
         all: bool,
     },
+    /// Counts the instructions of the hot paths and compares them with the baseline
+    Instructions(instructions::Arguments),
     /// Runs a command in a virtual machine that has a soft-RoCE link
     Guest(guest::Arguments),
     /// Runs the tests that need an RDMA device in such a machine
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Task::Test(arguments) | Task::Ci(arguments) => {
             told(steps::run(&root, on_failure(&arguments)))
         }
+        Task::Instructions(arguments) => told(instructions::main(&root, &arguments)),
         Task::Layers => told(layers::run(&root)),
         Task::Tidy => told(tidy::run(&root)),
         Task::Conformance { cases } => told(conformance::run(&root, cases)),
