@@ -13,7 +13,7 @@ use crate::endpoint::Endpoint;
 use crate::hello::Hello;
 use crate::link::Link;
 use crate::resolve;
-use crate::side::{Greeting, Heard, Meeting, Side, SideListener};
+use crate::side::{Greeting, Heard, Meeting, Ready, Side, SideListener};
 use crate::sleeper::{Token, Watch};
 use crate::status;
 use crate::sys::{Ask, Code, Info, Kind, Passive, Place};
@@ -29,7 +29,8 @@ const TRIES_MAX: usize = 100;
 
 /// A connection that came in and is not finished.
 pub(crate) enum Accepting {
-    /// The provider has still to say that it stands.
+    /// The provider, or on a side channel the peer, has still to say that it stands. Until then nothing
+    /// is sent: the other side may not know this one yet.
     Handshake { listener: ListenerId, endpoint: Box<Endpoint> },
     /// The peer has not said hello yet.
     Greeting { listener: ListenerId, side: Side },
@@ -57,6 +58,13 @@ impl Accepting {
     pub(crate) fn into_link(self) -> Option<Link> {
         match self {
             Self::Handshake { endpoint, .. } => Some(endpoint.link),
+            Self::Greeting { .. } => None,
+        }
+    }
+
+    pub(crate) fn link(&self) -> Option<&Link> {
+        match self {
+            Self::Handshake { endpoint, .. } => Some(&endpoint.link),
             Self::Greeting { .. } => None,
         }
     }
@@ -245,11 +253,21 @@ impl Driver {
         }
     }
 
-    /// Something happened on a side channel whose peer has not said hello.
+    /// Something happened on a side channel whose connection is not finished.
     pub(crate) fn on_accept_side(&mut self, index: usize) {
         let Some(conn) = self.table.get(index) else { return };
         let Phase::Accepting(accepting) = &mut conn.phase else { return };
-        let Accepting::Greeting { side, .. } = accepting.as_mut() else { return };
+        let side = match accepting.as_mut() {
+            Accepting::Greeting { side, .. } => side,
+            Accepting::Handshake { endpoint, .. } => {
+                let side = endpoint.link.side.as_mut();
+                return match side.map_or(Ready::NotYet, Side::hear_ready) {
+                    Ready::NotYet => {}
+                    Ready::Yes => self.promote(index),
+                    Ready::Gone => self.on_accept_lost(index),
+                };
+            }
+        };
         match side.hear() {
             Heard::Nothing => {}
             Heard::Greeting(greeting) => self.answer_greeting(index, &greeting),
@@ -285,11 +303,10 @@ impl Driver {
                 return self.events.push_back(Event::AcceptFailed { listener, error });
             }
         };
-        let endpoint = Endpoint::new(link, id, offer.terms(&greeting.hello, peer.clone()));
+        let endpoint = Endpoint::new(link, id, offer.terms(&greeting.hello, peer));
         // It goes back to the place that its id names, which was just left.
-        let index = self.table.insert(id, Phase::Open(Box::new(endpoint)));
-        self.table.mark_dirty(index);
-        self.events.push_back(Event::Accepted { ep: id, listener, peer });
+        let accepting = Accepting::Handshake { listener, endpoint: Box::new(endpoint) };
+        self.table.insert(id, Phase::Accepting(Box::new(accepting)));
     }
 
     fn meet_peer(
@@ -321,6 +338,7 @@ impl Driver {
                 Accepting::Handshake { listener, endpoint } => {
                     let peer = endpoint.peer.clone();
                     conn.phase = Phase::Open(endpoint);
+                    self.table.mark_dirty(index);
                     self.events.push_back(Event::Accepted { ep: id, listener, peer });
                 }
                 greeting => conn.phase = Phase::Accepting(Box::new(greeting)),

@@ -208,7 +208,11 @@ impl Driver {
 
     fn meet(&mut self, index: usize, name: &[u8]) -> Result<(), Code> {
         match self.dialing(index).and_then(|dial| dial.link.as_mut()) {
-            Some(link) => link.endpoint.meet(name),
+            Some(link) => {
+                link.endpoint.meet(name)?;
+                link.side.as_mut().into_iter().for_each(Side::nudge);
+                Ok(())
+            }
             None => Ok(()),
         }
     }

@@ -25,7 +25,7 @@ use crate::scheme::{self, Scheme};
 use crate::sleeper::{Sleeper, Token, Watch};
 use crate::status;
 use crate::stock::Stock;
-use crate::sys::{self, Ask, CmEvent, Code, Contexts, Info, Kind, Opened};
+use crate::sys::{self, Ask, CmEvent, Code, Completion, Contexts, Info, Kind, Opened};
 use crate::table::{Phase, Table};
 use crate::waker::LibfabricWaker;
 
@@ -360,13 +360,10 @@ impl Driver {
     pub(crate) fn drain_completions(&mut self, events_max: usize) -> bool {
         let (mut batch, mut came) = (Vec::new(), false);
         loop {
-            let more = match self.wires.opened.poll(&self.wires.contexts, &mut batch) {
-                Ok(more) => more,
-                Err(code) => {
-                    tracing::warn!(%code, "the completion queue is broken");
-                    false
-                }
-            };
+            let more = self.poll_queues(&mut batch).unwrap_or_else(|code| {
+                tracing::warn!(%code, "a completion queue is broken");
+                false
+            });
             came |= !batch.is_empty();
             for completion in batch.drain(..) {
                 self.on_completion(completion);
@@ -374,6 +371,18 @@ impl Driver {
             if !more || self.events.len() >= events_max {
                 return came;
             }
+        }
+    }
+
+    fn poll_queues(&self, batch: &mut Vec<Completion>) -> Result<bool, Code> {
+        let contexts = &self.wires.contexts;
+        match self.kind {
+            Kind::Connected => self.wires.opened.poll(contexts, batch),
+            Kind::Datagram => self
+                .table
+                .iter()
+                .filter_map(|(_, conn)| conn.link())
+                .try_fold(false, |more, link| Ok(link.endpoint.poll(contexts, batch)? || more)),
         }
     }
 

@@ -50,6 +50,14 @@ pub(crate) enum Heard {
     Gone,
 }
 
+/// Whether a peer that greeted has taken the answer in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ready {
+    NotYet,
+    Yes,
+    Gone,
+}
+
 /// A socket to one peer.
 #[derive(Debug)]
 pub(crate) struct Side {
@@ -216,7 +224,18 @@ impl Side {
         }
     }
 
-    /// Wakes the peer if it sleeps.
+    /// Takes the peer's word that it is ready.
+    pub(crate) fn hear_ready(&mut self) -> Ready {
+        let mut bytes = [0; 256];
+        match self.socket.read(&mut bytes) {
+            Ok(0) => Ready::Gone,
+            Ok(_) => Ready::Yes,
+            Err(error) if is_later(&error) => Ready::NotYet,
+            Err(_) => Ready::Gone,
+        }
+    }
+
+    /// Wakes the peer if it sleeps; the first time it also says that this side is ready.
     pub(crate) fn nudge(&mut self) {
         if let Err(error) = self.socket.write(&[1]) {
             // Full of nudges that were not read, which is as good; or the end, which is heard soon.

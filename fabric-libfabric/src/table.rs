@@ -33,6 +33,17 @@ pub(crate) struct Conn {
 }
 
 impl Conn {
+    /// The way to the peer, if there is one yet.
+    pub(crate) fn link(&self) -> Option<&Link> {
+        match &self.phase {
+            Phase::Dialing(dial) => dial.link.as_ref(),
+            Phase::Accepting(accepting) => accepting.link(),
+            Phase::Open(endpoint) => Some(&endpoint.link),
+            Phase::Parting(link) => Some(link),
+            Phase::Gone => None,
+        }
+    }
+
     /// Takes the way to the peer out of a connection that ends.
     pub(crate) fn take_link(&mut self) -> Option<Link> {
         let phase = std::mem::replace(&mut self.phase, Phase::Gone);

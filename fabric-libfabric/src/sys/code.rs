@@ -15,6 +15,8 @@ impl Code {
     pub(crate) const AVAILABLE: Self = Self(ffi::FI_EAVAIL);
     /// No provider fits.
     pub(crate) const NO_DATA: Self = Self(ffi::FI_ENODATA);
+    /// The peer is gone (the host's "connection reset").
+    pub(crate) const GONE: Self = Self(104);
     /// There is no such operation.
     pub(crate) const NO_OPERATION: Self = Self(ffi::FI_ENOSYS);
 }

@@ -8,12 +8,22 @@ use libfabric_sys as ffi;
 
 use super::contexts::Contexts;
 use super::memory::Desc;
-use super::opened::Opened;
+use super::opened::{Completion, Opened, Queue};
 use super::vector::Vector;
 use super::{Code, Info, Kind, check, close, count, kin, sockaddr};
 
 /// Bytes that the longest name of an endpoint takes.
 const NAME_BYTES: usize = 512;
+
+/// Completions that the queue of one endpoint has room for.
+const COMPLETIONS: usize = 512;
+
+/// What an endpoint without connections has for itself. It is not polled any more once the endpoint
+/// is let go of: some providers would reach for a peer that is gone.
+struct Own {
+    vector: Vector,
+    queue: Queue,
+}
 
 /// A peer in an address vector.
 struct Peer {
@@ -25,7 +35,7 @@ struct Peer {
 pub(crate) struct Endpoint {
     raw: NonNull<ffi::fid_ep>,
     /// Only without connections, as the rest here.
-    vector: Option<Vector>,
+    own: Option<Own>,
     peer: Option<Peer>,
     name: Vec<u8>,
     opened: Arc<Opened>,
@@ -38,9 +48,11 @@ impl Endpoint {
     /// # Errors
     /// What the provider says.
     pub(crate) fn new(opened: &Arc<Opened>, info: &Info, kind: Kind) -> Result<Self, Code> {
-        let vector = match kind {
+        let own = match kind {
             Kind::Connected => None,
-            Kind::Datagram => Some(Vector::new(opened)?),
+            Kind::Datagram => {
+                Some(Own { vector: Vector::new(opened)?, queue: opened.new_queue(COMPLETIONS)? })
+            }
         };
         let mut raw = ptr::null_mut();
         // SAFETY: the domain is open as `opened` is held, and the info whole.
@@ -48,12 +60,12 @@ impl Endpoint {
             ffi::call::fi_endpoint(opened.domain(), info.raw(), &mut raw, ptr::null_mut())
         })?;
         let raw = NonNull::new(raw).ok_or(Code::NO_OPERATION)?;
-        let mut endpoint =
-            Self { raw, vector, peer: None, name: Vec::new(), opened: opened.clone() };
+        let mut endpoint = Self { raw, own, peer: None, name: Vec::new(), opened: opened.clone() };
         // Some versions crash when an endpoint without a queue is closed: that comes first.
-        endpoint.bind(opened.cq(), ffi::FI_TRANSMIT | ffi::FI_RECV)?;
-        match (&endpoint.vector, opened.eq()) {
-            (Some(vector), _) => endpoint.bind(vector.object(), 0)?,
+        let queue = endpoint.own.as_ref().map_or(opened.cq(), |own| own.queue.object());
+        endpoint.bind(queue, ffi::FI_TRANSMIT | ffi::FI_RECV)?;
+        match (&endpoint.own, opened.eq()) {
+            (Some(own), _) => endpoint.bind(own.vector.object(), 0)?,
             (None, Some(eq)) => endpoint.bind(eq.cast(), 0)?,
             (None, None) => return Err(Code::NO_OPERATION),
         }
@@ -101,9 +113,9 @@ impl Endpoint {
     /// # Errors
     /// What the provider says.
     pub(crate) fn meet(&mut self, name: &[u8]) -> Result<(), Code> {
-        let Some(vector) = &self.vector else { return Err(Code::NO_OPERATION) };
-        kin::know(name);
-        match vector.insert(name) {
+        let Some(own) = &self.own else { return Err(Code::NO_OPERATION) };
+        kin::know(name)?;
+        match own.vector.insert(name) {
             Ok(number) => {
                 self.peer = Some(Peer { number, name: name.to_vec() });
                 Ok(())
@@ -118,15 +130,27 @@ impl Endpoint {
     /// Nothing more is sent to the peer. An endpoint of this process needs this before it can be
     /// closed.
     pub(crate) fn part(&mut self) {
-        if let (Some(vector), Some(peer)) = (&self.vector, self.peer.take()) {
-            vector.remove(peer.number);
+        if let (Some(own), Some(peer)) = (&self.own, self.peer.take()) {
+            own.vector.remove(peer.number);
             kin::forget(&peer.name);
         }
     }
 
-    /// Whether no endpoint of this process still sends to it.
+    /// Whether no endpoint of this process still sends to it. If so, none begins to any more.
     pub(crate) fn may_close(&self) -> bool {
-        !kin::is_known(&self.name)
+        kin::retire(&self.name)
+    }
+
+    /// Takes a batch of completions of its own queue, if it has one.
+    ///
+    /// # Errors
+    /// What the provider says when its queue is broken.
+    pub(crate) fn poll(
+        &self,
+        contexts: &Contexts,
+        into: &mut Vec<Completion>,
+    ) -> Result<bool, Code> {
+        self.own.as_ref().map_or(Ok(false), |own| own.queue.poll(contexts, into))
     }
 
     /// Starts to connect to the destination of `info`; `say` goes along.
@@ -152,7 +176,7 @@ impl Endpoint {
 
     /// Ends the connection, if there is one.
     pub(crate) fn shutdown(&self) {
-        if self.vector.is_none() {
+        if self.own.is_none() {
             // SAFETY: open and enabled.
             let done = unsafe { ffi::call::fi_shutdown(self.raw.as_ptr()) };
             if let Err(error) = check(done) {
@@ -240,9 +264,10 @@ impl Drop for Endpoint {
         let is_gone = unsafe { close(self.raw.as_ptr().cast(), "an endpoint") };
         if !is_gone {
             // It may still use its vector and queues.
-            std::mem::forget(self.vector.take());
+            std::mem::forget(self.own.take());
             std::mem::forget(self.opened.clone());
         }
+        drop(self.own.take());
         kin::died(&self.name);
     }
 }

@@ -8,46 +8,64 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// By name: how many others of this process know it.
-static ALIVE: Mutex<Option<HashMap<Vec<u8>, usize>>> = Mutex::new(None);
+use super::Code;
+
+/// What is known of an endpoint of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// So many others send to it.
+    Alive(usize),
+    /// It is being closed.
+    Dying,
+}
+
+/// By name.
+static FAMILY: Mutex<Option<HashMap<Vec<u8>, State>>> = Mutex::new(None);
 
 /// What waits to be closed, with the names that must be unknown first.
 static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
 type Kept = (Vec<Vec<u8>>, Box<dyn Any + Send>);
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// An endpoint of this process can be reached under this name from now on.
 pub(super) fn born(name: &[u8]) {
-    locked(&ALIVE).get_or_insert_default().insert(name.to_vec(), 0);
+    family(|family| family.insert(name.to_vec(), State::Alive(0)));
 }
 
-/// An endpoint is about to be closed.
+/// An endpoint was closed.
 pub(super) fn died(name: &[u8]) {
-    locked(&ALIVE).get_or_insert_default().remove(name);
+    family(|family| family.remove(name));
 }
 
 /// Another endpoint of this process begins to send to this name.
-pub(super) fn know(name: &[u8]) {
-    if let Some(count) = locked(&ALIVE).get_or_insert_default().get_mut(name) {
-        *count += 1;
-    }
+///
+/// # Errors
+/// When the one of this name is being closed.
+pub(super) fn know(name: &[u8]) -> Result<(), Code> {
+    family(|family| match family.get_mut(name) {
+        Some(State::Alive(count)) => {
+            *count += 1;
+            Ok(())
+        }
+        Some(State::Dying) => Err(Code::GONE),
+        // It is another process's, or gone.
+        None => Ok(()),
+    })
 }
 
 /// It ended. What waited for that is closed.
 pub(super) fn forget(name: &[u8]) {
-    if let Some(count) = locked(&ALIVE).get_or_insert_default().get_mut(name) {
-        *count = count.saturating_sub(1);
-    }
+    family(|family| {
+        if let Some(State::Alive(count)) = family.get_mut(name) {
+            *count = count.saturating_sub(1);
+        }
+    });
     release();
 }
 
-/// Whether another endpoint of this process sends to this name.
-pub(super) fn is_known(name: &[u8]) -> bool {
-    locked(&ALIVE).get_or_insert_default().get(name).is_some_and(|count| *count > 0)
+/// Whether nobody sends to this name. If so, nobody begins to any more, and it can be closed.
+pub(super) fn retire(name: &[u8]) -> bool {
+    retire_all(&[name])
 }
 
 /// Keeps `remains` until nobody knows any of `names`.
@@ -56,11 +74,66 @@ pub(crate) fn keep(names: Vec<Vec<u8>>, remains: Box<dyn Any + Send>) {
     release();
 }
 
+fn retire_all(names: &[impl AsRef<[u8]>]) -> bool {
+    family(|family| {
+        let is_known = |name| matches!(family.get(name), Some(State::Alive(1..)));
+        if names.iter().any(|name| is_known(name.as_ref())) {
+            return false;
+        }
+        for name in names {
+            if let Some(state) = family.get_mut(name.as_ref()) {
+                *state = State::Dying;
+            }
+        }
+        true
+    })
+}
+
 fn release() {
-    let is_free = |names: &[Vec<u8>]| !names.iter().any(|name| is_known(name));
     let mut kept = locked(&KEPT);
-    let free: Vec<_> = kept.extract_if(.., |(names, _)| is_free(names)).collect();
+    let free: Vec<_> = kept.extract_if(.., |(names, _)| retire_all(names)).collect();
     // Closing may bring others here.
     drop(kept);
     drop(free);
+}
+
+fn family<T>(job: impl FnOnce(&mut HashMap<Vec<u8>, State>) -> T) -> T {
+    job(locked(&FAMILY).get_or_insert_default())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn who_is_known_stays_until_the_last_one_forgets_and_is_not_met_again() {
+        let name = b"kin-test-one";
+        born(name);
+        know(name).unwrap();
+        know(name).unwrap();
+        forget(name);
+        assert!(!retire(name));
+        forget(name);
+        assert!(retire(name));
+        assert!(know(name).is_err());
+        died(name);
+        assert!(know(name).is_ok());
+    }
+
+    #[test]
+    fn what_is_kept_goes_with_the_last_one_that_knows_it() {
+        let (name, witness) = (b"kin-test-two", Arc::new(()));
+        born(name);
+        know(name).unwrap();
+        keep(vec![name.to_vec()], Box::new(witness.clone()));
+        assert_eq!(Arc::strong_count(&witness), 2);
+        forget(name);
+        assert_eq!(Arc::strong_count(&witness), 1);
+    }
 }

@@ -23,11 +23,18 @@ pub(crate) struct Completion {
     pub(crate) error: Option<Code>,
 }
 
+/// A completion queue.
+pub(super) struct Queue(NonNull<ffi::fid_cq>);
+
+// SAFETY: one thread at a time drives the domain that a queue belongs to.
+unsafe impl Send for Queue {}
+
 /// The shared objects. Held by whatever is made from them, so that they are closed last.
 pub(crate) struct Opened {
     fabric: NonNull<ffi::fid_fabric>,
     domain: NonNull<ffi::fid_domain>,
-    cq: NonNull<ffi::fid_cq>,
+    /// The first to be closed.
+    cq: Option<Queue>,
     /// For connections; datagrams need none.
     eq: Option<NonNull<ffi::fid_eq>>,
     cq_fd: Option<c_int>,
@@ -70,7 +77,7 @@ impl Opened {
     }
 
     pub(super) fn cq(&self) -> *mut ffi::fid {
-        self.cq.as_ptr().cast()
+        self.cq.as_ref().map_or(ptr::null_mut(), Queue::object)
     }
 
     pub(super) fn eq(&self) -> Option<*mut ffi::fid_eq> {
@@ -102,11 +109,40 @@ impl Opened {
         }
     }
 
-    /// Takes a batch of completions and says whether there may be more.
+    /// Takes a batch of completions of the shared queue and says whether there may be more.
     ///
     /// # Errors
     /// What the provider says when its queue is broken.
     pub(crate) fn poll(
+        &self,
+        contexts: &Contexts,
+        into: &mut Vec<Completion>,
+    ) -> Result<bool, Code> {
+        self.cq.as_ref().map_or(Ok(false), |cq| cq.poll(contexts, into))
+    }
+
+    /// Opens one more queue, without a descriptor.
+    ///
+    /// # Errors
+    /// What the provider says.
+    pub(super) fn new_queue(&self, size: usize) -> Result<Queue, Code> {
+        open_cq(self.domain(), size, ffi::FI_WAIT_NONE)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: opened once, closed once; what is bound to it is closed before.
+        unsafe { close(self.object(), "a completion queue") };
+    }
+}
+
+impl Queue {
+    pub(super) fn object(&self) -> *mut ffi::fid {
+        self.0.as_ptr().cast()
+    }
+
+    pub(super) fn poll(
         &self,
         contexts: &Contexts,
         into: &mut Vec<Completion>,
@@ -116,7 +152,7 @@ impl Opened {
         let mut batch = [NONE; BATCH];
         // SAFETY: the queue is open, of this format, and the batch has that much room.
         let taken =
-            unsafe { ffi::call::fi_cq_read(self.cq.as_ptr(), batch.as_mut_ptr().cast(), BATCH) };
+            unsafe { ffi::call::fi_cq_read(self.0.as_ptr(), batch.as_mut_ptr().cast(), BATCH) };
         match count(taken) {
             Ok(count) => {
                 let good = batch.iter().take(count).filter_map(|entry| {
@@ -139,7 +175,7 @@ impl Opened {
         // SAFETY: zeroed memory is a valid value of this plain structure.
         let mut entry: ffi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
         // SAFETY: the queue is open and the entry is of the version that was asked for.
-        let taken = unsafe { ffi::call::fi_cq_readerr(self.cq.as_ptr(), &mut entry) };
+        let taken = unsafe { ffi::call::fi_cq_readerr(self.0.as_ptr(), &mut entry) };
         match count(taken) {
             Ok(0) | Err(Code::AGAIN) => Ok(None),
             Err(error) => Err(error),
@@ -157,7 +193,7 @@ impl Drop for Opened {
         let draft = Draft {
             fabric: Some(self.fabric),
             domain: Some(self.domain),
-            cq: Some(self.cq),
+            cq: self.cq.take(),
             eq: self.eq,
             ..Draft::default()
         };
@@ -170,7 +206,7 @@ impl Drop for Opened {
 struct Draft {
     fabric: Option<NonNull<ffi::fid_fabric>>,
     domain: Option<NonNull<ffi::fid_domain>>,
-    cq: Option<NonNull<ffi::fid_cq>>,
+    cq: Option<Queue>,
     eq: Option<NonNull<ffi::fid_eq>>,
     cq_fd: Option<c_int>,
     eq_fd: Option<c_int>,
@@ -188,31 +224,11 @@ impl Draft {
         check(unsafe { ffi::call::fi_domain(fabric, info.raw(), &mut domain) })?;
         self.domain = NonNull::new(domain);
         // Not all providers have a descriptor to wait on.
-        self.open_cq(domain, completions, ffi::FI_WAIT_FD)
-            .or_else(|_| self.open_cq(domain, completions, ffi::FI_WAIT_NONE))
-    }
-
-    fn open_cq(
-        &mut self,
-        domain: *mut ffi::fid_domain,
-        size: usize,
-        wait_obj: c_int,
-    ) -> Result<(), Code> {
-        let mut attr = ffi::fi_cq_attr {
-            size,
-            flags: 0,
-            format: ffi::FI_CQ_FORMAT_MSG,
-            wait_obj,
-            signaling_vector: 0,
-            wait_cond: 0,
-            wait_set: ptr::null_mut(),
-        };
-        let mut cq = ptr::null_mut();
-        // SAFETY: the domain is open and the attributes live during the call.
-        check(unsafe { ffi::call::fi_cq_open(domain, &mut attr, &mut cq) })?;
-        self.cq = NonNull::new(cq);
-        if wait_obj == ffi::FI_WAIT_FD {
-            self.cq_fd = descriptor(cq.cast());
+        if let Ok(cq) = open_cq(domain, completions, ffi::FI_WAIT_FD) {
+            self.cq_fd = descriptor(cq.object());
+            self.cq = Some(cq);
+        } else {
+            self.cq = Some(open_cq(domain, completions, ffi::FI_WAIT_NONE)?);
         }
         Ok(())
     }
@@ -235,20 +251,20 @@ impl Draft {
     }
 
     fn finish(mut self) -> Result<Opened, Code> {
-        let (Some(fabric), Some(domain), Some(cq)) = (self.fabric, self.domain, self.cq) else {
+        let (Some(fabric), Some(domain)) = (self.fabric, self.domain) else {
             return Err(Code::NO_OPERATION);
         };
-        let opened =
-            Opened { fabric, domain, cq, eq: self.eq, cq_fd: self.cq_fd, eq_fd: self.eq_fd };
-        (self.fabric, self.domain, self.cq, self.eq) = (None, None, None, None);
-        Ok(opened)
+        let cq = self.cq.take();
+        (self.fabric, self.domain) = (None, None);
+        let eq = self.eq.take();
+        Ok(Opened { fabric, domain, cq, eq, cq_fd: self.cq_fd, eq_fd: self.eq_fd })
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        let objects: [(Option<*mut ffi::fid>, &str); 4] = [
-            (self.cq.map(|cq| cq.as_ptr().cast()), "a completion queue"),
+        drop(self.cq.take());
+        let objects: [(Option<*mut ffi::fid>, &str); 3] = [
             (self.domain.map(|domain| domain.as_ptr().cast()), "a domain"),
             (self.eq.map(|eq| eq.as_ptr().cast()), "an event queue"),
             (self.fabric.map(|fabric| fabric.as_ptr().cast()), "a fabric"),
@@ -261,6 +277,22 @@ impl Drop for Draft {
             }
         }
     }
+}
+
+fn open_cq(domain: *mut ffi::fid_domain, size: usize, wait_obj: c_int) -> Result<Queue, Code> {
+    let mut attr = ffi::fi_cq_attr {
+        size,
+        flags: 0,
+        format: ffi::FI_CQ_FORMAT_MSG,
+        wait_obj,
+        signaling_vector: 0,
+        wait_cond: 0,
+        wait_set: ptr::null_mut(),
+    };
+    let mut cq = ptr::null_mut();
+    // SAFETY: the domain is open and the attributes live during the call.
+    check(unsafe { ffi::call::fi_cq_open(domain, &mut attr, &mut cq) })?;
+    NonNull::new(cq).map(Queue).ok_or(Code::NO_OPERATION)
 }
 
 /// The descriptor of a queue that was opened with one.
