@@ -1,7 +1,7 @@
 //! What the rules' tests share: fabrics to run over, patience, and a peer that can misbehave.
 
 use std::collections::VecDeque;
-#[cfg(feature = "verbs")]
+#[cfg(any(feature = "verbs", feature = "libfabric"))]
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
@@ -36,6 +36,14 @@ macro_rules! rules {
         mod softroce {
             $( #[test] fn $name() { $crate::support::Net::on_softroce(super::$name); } )*
         }
+        #[cfg(feature = "libfabric")]
+        mod ofi_tcp {
+            $( #[test] fn $name() { $crate::support::Net::on_libfabric("tcp", super::$name); } )*
+        }
+        #[cfg(feature = "libfabric")]
+        mod ofi_shm {
+            $( #[test] fn $name() { $crate::support::Net::on_libfabric("shm", super::$name); } )*
+        }
     };
 }
 
@@ -52,6 +60,9 @@ enum Over {
     /// With an address to listen at, which names the device.
     #[cfg(feature = "verbs")]
     Rdma(Arc<dyn DynFabric>, String),
+    /// With the provider, and an address to listen at.
+    #[cfg(feature = "libfabric")]
+    Libfabric(Arc<dyn DynFabric>, &'static str, String),
 }
 
 impl Net {
@@ -92,6 +103,24 @@ impl Net {
         rule(&Self { context: Context::new(), over: Over::Rdma(Arc::new(fabric), addr) });
     }
 
+    /// Runs a rule over a provider of libfabric, or says that there is none; with
+    /// `FABRIC_REQUIRE_LIBFABRIC=1` there must be one.
+    #[cfg(feature = "libfabric")]
+    pub(crate) fn on_libfabric(provider: &'static str, rule: fn(&Self)) {
+        let fabric = fabric_libfabric::LibfabricFabric::default();
+        let addr = match provider {
+            "shm" => format!("ofi+shm://rules-{}:0", std::process::id()),
+            _ => format!("ofi+{provider}://127.0.0.1:0"),
+        };
+        match fabric.open_boxed_for(&addr.parse().unwrap()) {
+            Ok(_) => {
+                let over = Over::Libfabric(Arc::new(fabric), provider, addr);
+                rule(&Self { context: Context::new(), over });
+            }
+            Err(error) => skip("FABRIC_REQUIRE_LIBFABRIC", &error.to_string()),
+        }
+    }
+
     pub(crate) fn context(&self) -> &Context {
         &self.context
     }
@@ -111,6 +140,8 @@ impl Net {
             Over::Tcp => "tcp://127.0.0.1:0",
             #[cfg(feature = "verbs")]
             Over::Rdma(_, addr) => addr,
+            #[cfg(feature = "libfabric")]
+            Over::Libfabric(_, _, addr) => addr,
         }
     }
 
@@ -134,6 +165,12 @@ impl Net {
             // There is one host only, and its free ports are drawn from many.
             #[cfg(feature = "verbs")]
             Over::Rdma(_, addr) => addr.clone(),
+            #[cfg(feature = "libfabric")]
+            Over::Libfabric(_, "shm", _) => format!("ofi+shm://rules-{process}-{high}-{low}:0"),
+            #[cfg(feature = "libfabric")]
+            Over::Libfabric(_, provider, _) => {
+                format!("ofi+{provider}://127.{process}.{high}.{low}:0")
+            }
         }
     }
 
@@ -144,16 +181,20 @@ impl Net {
             Over::Tcp => TcpFabric::default().open_boxed().unwrap(),
             #[cfg(feature = "verbs")]
             Over::Rdma(fabric, addr) => fabric.open_boxed_for(&addr.parse().unwrap()).unwrap(),
+            #[cfg(feature = "libfabric")]
+            Over::Libfabric(fabric, _, addr) => {
+                fabric.open_boxed_for(&addr.parse().unwrap()).unwrap()
+            }
         }
     }
 }
 
 /// Says that there is no device for a rule, which is a failure if `required` is set to 1.
-#[cfg(feature = "verbs")]
+#[cfg(any(feature = "verbs", feature = "libfabric"))]
 fn skip(required: &str, why: &str) {
     let is_required = std::env::var(required).is_ok_and(|value| value == "1");
     assert!(!is_required, "{required}=1, but: {why}");
-    println!("skipped, no RDMA device: {why}");
+    println!("skipped, no device: {why}");
 }
 
 /// Waits until `done`, with a generous watchdog.
