@@ -24,6 +24,8 @@ const LISTENER: u64 = 1 << 63;
 
 /// Ports on this host that are picked from, where there is nothing that picks one.
 const PORTS: std::ops::Range<u16> = 1024..u16::MAX;
+/// The name that stands for all of this host.
+const THIS_HOST: &str = "localhost";
 /// How often one is tried before this gives up.
 const TRIES_MAX: usize = 100;
 
@@ -129,10 +131,11 @@ impl Driver {
     }
 
     fn listen_locally(&mut self, addr: &Addr) -> Result<Listener, Error> {
-        if addr.host() == "*" {
-            let text = format!("{addr}: there are no interfaces to choose from, give it a name");
-            return Err(Error::new(ErrorKind::Address, text));
-        }
+        let addr = &match addr.host() {
+            // There are no interfaces to name all of.
+            "*" => Addr::new(addr.scheme(), THIS_HOST, addr.port()),
+            _ => addr.clone(),
+        };
         if addr.port() != Some(0) {
             let ear = side_ear(&resolve::local(addr, self.scheme)?, addr)?;
             return self.hear(ear, addr.clone());

@@ -77,7 +77,8 @@ impl Driver {
         let opened = Opened::new(&info, kind, COMPLETIONS).map_err(failed)?;
         let waker = LibfabricWaker::new().map_err(|error| failed(error.into()))?;
         let sleeper = Sleeper::new().map_err(|error| failed(error.into()))?;
-        let fds = opened.fds();
+        // Endpoints without connections have queues of their own, which are not watched.
+        let fds = opened.fds().filter(|_| kind == Kind::Connected);
         for fd in fds.iter().flatten().copied().chain([waker.fd()]) {
             sleeper.add(fd, Token::LOOK, Watch::In).map_err(|error| failed(error.into()))?;
         }
@@ -230,7 +231,11 @@ impl Driver {
 
     /// How long the descriptor may stay silent though something has come or can be tried again.
     fn nap(&self) -> Option<Duration> {
-        let pace = (!self.has_fds && self.table.len() > 0).then(|| self.pace.nap(Instant::now()));
+        let now = Instant::now();
+        // Providers of one host do nothing behind our back: a nudge tells of everything else.
+        let is_deaf = !self.has_fds && self.table.len() > 0;
+        let may_sleep = self.is_local && self.pace.is_quiet(now) && self.is_quiet();
+        let pace = (is_deaf && !may_sleep).then(|| self.pace.nap(now));
         let is_waiting = self.table.has_short() || !self.graves.is_empty();
         let retry = is_waiting.then_some(RETRY_AFTER);
         pace.into_iter().chain(retry).min()
@@ -273,6 +278,7 @@ impl Driver {
     /// Connection events, if it is time to ask for them.
     fn look(&mut self) {
         let now = Instant::now();
+        self.pace.on_look(now);
         if !self.is_armed && now.saturating_duration_since(self.last_look) < LOOK_EVERY {
             return;
         }

@@ -106,7 +106,7 @@ impl Driver {
         let Some(endpoint) = self.table.endpoint(index) else { return };
         let why = endpoint.why.take().unwrap_or_else(|| status::flushed(None));
         if let Some(packet) = endpoint.stalled.take() {
-            self.wires.stock.give_back_out(packet);
+            self.wires.stock.give_back(packet);
         }
         self.events.push_back(Event::Closed { ep: endpoint.id, why });
     }

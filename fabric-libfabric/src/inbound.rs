@@ -31,7 +31,7 @@ impl Driver {
         let Flight { ep, mut packet, is_receive } = flight;
         let index = self.table.index_of(ep);
         let Some(index) = index.filter(|_| is_receive && completion.error.is_none()) else {
-            self.wires.give_back(packet, is_receive);
+            self.wires.stock.give_back(packet);
             return self.on_returned(index, is_receive, completion.error);
         };
         packet.slot.set_len(completion.bytes.min(packet.slot.capacity()));
@@ -45,6 +45,9 @@ impl Driver {
             && !is_receive
         {
             endpoint.in_flight = endpoint.in_flight.saturating_sub(1);
+            if endpoint.wants_to_send() {
+                self.table.mark_dirty(index);
+            }
         }
         // While a connection is made, its events say more than its completions.
         match (error, self.table.get(index).map(|conn| &conn.phase)) {

@@ -27,8 +27,9 @@ pub(crate) const WINDOW_MAX: usize = 64;
 /// Receives that one endpoint has posted at most, and so what its queues must hold.
 pub(crate) const RECEIVES_MAX: usize = WINDOW_MAX + CONTROL_PACKETS + 2 * PIECES_MAX;
 
-/// Packets that all endpoints of a domain have on their way out.
-pub(crate) const OUT_PACKETS: usize = 512;
+/// Packets of one endpoint that the provider has to send. A peer that stopped reading holds that many
+/// up, and nobody else's.
+pub(crate) const FLIGHTS_MAX: usize = 32;
 
 /// Completions that a queue has room for.
 pub(crate) const COMPLETIONS: usize = 16 << 10;
@@ -58,6 +59,10 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_micros(100);
 /// A peer that got nothing for this long may have fallen asleep, where a provider has no descriptor
 /// to sleep on: it is nudged.
 pub(crate) const NUDGE_AFTER: Duration = Duration::from_micros(100);
+
+/// Where nothing came for this long, a nudge announces what comes next: naps can be without end. More
+/// than [`NUDGE_AFTER`] by far.
+pub(crate) const QUIET_AFTER: Duration = Duration::from_millis(2);
 
 /// The shortest and the longest nap between two looks, where a provider has no descriptor.
 pub(crate) const NAP_MIN: Duration = Duration::from_micros(20);

@@ -51,14 +51,15 @@ impl Link {
         Self { endpoint, side, last_sent: None }
     }
 
-    /// A peer that may have fallen asleep is woken, as the provider does not.
-    pub(crate) fn on_sent(&mut self, now: Instant) {
+    /// Packets were sent, between `began` and now. A peer that may have fallen asleep is woken, as the
+    /// provider does not. It has not if it can be sure to see these within [`NUDGE_AFTER`] of earlier
+    /// ones: hence the time from before those were sent until after these were.
+    pub(crate) fn on_sent(&mut self, began: Instant) {
         let Some(side) = &mut self.side else { return };
-        let is_fresh = |last| now.saturating_duration_since(last) < NUDGE_AFTER;
-        if !self.last_sent.is_some_and(is_fresh) {
+        let is_fresh = |last: Instant| last.elapsed() < NUDGE_AFTER;
+        if !self.last_sent.replace(began).is_some_and(is_fresh) {
             side.nudge();
         }
-        self.last_sent = Some(now);
     }
 }
 
@@ -114,12 +115,12 @@ impl Wires {
         if packet.slot.len() <= self.inject_bytes {
             return match endpoint.inject(packet.slot.filled()) {
                 Ok(()) => {
-                    self.stock.give_back_out(packet);
+                    self.stock.give_back(packet);
                     Ok(Sent::Copied)
                 }
                 Err(Code::AGAIN) => Ok(Sent::Later(packet)),
                 Err(code) => {
-                    self.stock.give_back_out(packet);
+                    self.stock.give_back(packet);
                     Err(code)
                 }
             };
@@ -133,7 +134,7 @@ impl Wires {
                 if code == Code::AGAIN {
                     return Ok(Sent::Later(packet));
                 }
-                self.stock.give_back_out(packet);
+                self.stock.give_back(packet);
                 Err(code)
             }
         }
@@ -148,12 +149,8 @@ impl Wires {
             .map(|(index, _)| index)
             .collect();
         for index in gone {
-            let Flight { packet, is_receive, .. } = self.flights.remove(index);
-            self.give_back(packet, is_receive);
+            let packet = self.flights.remove(index).packet;
+            self.stock.give_back(packet);
         }
-    }
-
-    pub(crate) fn give_back(&mut self, packet: Packet, is_receive: bool) {
-        if is_receive { self.stock.give_back(packet) } else { self.stock.give_back_out(packet) }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use fabric_core::{Event, Slot};
 
 use crate::endpoint::{Answer, Endpoint, Farewell, Outgoing, Stage};
+use crate::limits::FLIGHTS_MAX;
 use crate::link::{Sent, Wires};
 use crate::packet::{HEAD_BYTES, Head, Kind, Reason};
 use crate::region::Regions;
@@ -48,6 +49,7 @@ impl Endpoint {
     /// What the provider says when it takes no more; the endpoint is then broken.
     pub(crate) fn pump(&mut self, shared: &mut Shared<'_>) -> Result<Pumped, Code> {
         let mut has_sent = false;
+        let began = self.link.side.is_some().then(Instant::now);
         let pumped = loop {
             let Some(want) = self.want() else { break Pumped::All };
             let packet = match self.packet(want, shared) {
@@ -66,8 +68,8 @@ impl Endpoint {
                 }
             }
         };
-        if has_sent && self.link.side.is_some() {
-            self.link.on_sent(Instant::now());
+        if let Some(began) = began.filter(|_| has_sent) {
+            self.link.on_sent(began);
         }
         Ok(pumped)
     }
@@ -90,10 +92,12 @@ impl Endpoint {
         if self.stage == Stage::Closing {
             return self.bye.map(Want::Bye);
         }
-        if !self.answers.is_empty() {
-            Some(Want::Answer)
-        } else if self.owes_greeting || self.credit.owes(self.window) {
+        if self.owes_greeting || self.credit.owes(self.window) {
             Some(Want::Grant)
+        } else if self.in_flight >= FLIGHTS_MAX {
+            None
+        } else if !self.answers.is_empty() {
+            Some(Want::Answer)
         } else if self.works.wants_to_post() {
             Some(Want::Piece)
         } else if self.credit.room() > 0 && !self.out.is_empty() {
@@ -108,7 +112,7 @@ impl Endpoint {
             return Ok(packet);
         }
         let wires = &mut *shared.wires;
-        let mut packet = wires.stock.take_out(&wires.opened).ok_or(Pumped::Short)?;
+        let mut packet = wires.stock.take(&wires.opened).ok_or(Pumped::Short)?;
         packet.slot.set_len(HEAD_BYTES);
         let kind = match want {
             Want::Answer => self.answer(&mut packet.slot, shared),
@@ -130,7 +134,7 @@ impl Endpoint {
                 Ok(packet)
             }
             Err(pumped) => {
-                shared.wires.stock.give_back_out(packet);
+                shared.wires.stock.give_back(packet);
                 Err(pumped)
             }
         }

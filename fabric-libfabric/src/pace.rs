@@ -2,27 +2,44 @@
 
 use std::time::{Duration, Instant};
 
-use crate::limits::{NAP_MAX, NAP_MIN};
+use crate::limits::{NAP_MAX, NAP_MIN, NUDGE_AFTER, QUIET_AFTER};
 
 /// Naps grow with the time since something came, so that they cost little when nothing does and add
-/// a fraction to what somebody waited anyway. A peer that sends after a pause nudges.
+/// a fraction to what somebody waited anyway.
+///
+/// A packet comes with a nudge unless it can be seen within [`NUDGE_AFTER`] of an earlier one. So who
+/// looked in vain that long after the last one may sleep until a nudge.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    last: Instant,
+    /// When something came.
+    came: Instant,
+    /// When somebody looked.
+    looked: Instant,
 }
 
 impl Pace {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { last: now }
+        Self { came: now, looked: now }
     }
 
-    /// Something came.
+    /// Something came, or a nudge.
     pub(crate) fn on_progress(&mut self, now: Instant) {
-        self.last = now;
+        self.came = now;
+    }
+
+    /// The queues are about to be looked at.
+    pub(crate) fn on_look(&mut self, now: Instant) {
+        self.looked = now;
+    }
+
+    /// Whether the next packet comes with a nudge.
+    pub(crate) fn is_quiet(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.came) >= QUIET_AFTER
+            && self.looked.saturating_duration_since(self.came) >= NUDGE_AFTER
     }
 
     pub(crate) fn nap(&self, now: Instant) -> Duration {
-        (now.saturating_duration_since(self.last) / 4).clamp(NAP_MIN, NAP_MAX)
+        (now.saturating_duration_since(self.came) / 4).clamp(NAP_MIN, NAP_MAX)
     }
 }
 
@@ -40,5 +57,18 @@ mod tests {
         assert_eq!(pace.nap(start + Duration::from_secs(60)), NAP_MAX);
         pace.on_progress(later);
         assert_eq!(pace.nap(later), NAP_MIN);
+    }
+
+    #[test]
+    fn it_is_quiet_only_after_somebody_looked_in_vain_for_long_enough() {
+        let start = Instant::now();
+        let (mut pace, late) = (Pace::new(start), start + QUIET_AFTER);
+        pace.on_look(start + NUDGE_AFTER / 2);
+        assert!(!pace.is_quiet(late), "a packet may have come behind the last one");
+        pace.on_look(start + NUDGE_AFTER);
+        assert!(!pace.is_quiet(start + QUIET_AFTER / 2));
+        assert!(pace.is_quiet(late));
+        pace.on_progress(late);
+        assert!(!pace.is_quiet(late));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fabric_core::{Error, ErrorKind, Pool, Slot};
 
-use crate::limits::{CHUNK_PACKETS, OUT_PACKETS, PACKET_BYTES};
+use crate::limits::{CHUNK_PACKETS, PACKET_BYTES};
 use crate::status;
 use crate::sys::{Desc, Opened, Region};
 
@@ -24,15 +24,13 @@ struct Chunk {
 /// Packets that are free, in chunks that grow in number as needed.
 pub(crate) struct Stock {
     free: Vec<Packet>,
-    /// On their way out.
-    out: usize,
     needs_registration: bool,
     chunks: Vec<Chunk>,
 }
 
 impl Stock {
     pub(crate) fn new(needs_registration: bool) -> Self {
-        Self { free: Vec::new(), out: 0, needs_registration, chunks: Vec::new() }
+        Self { free: Vec::new(), needs_registration, chunks: Vec::new() }
     }
 
     /// Packets for the receives of one endpoint.
@@ -50,28 +48,17 @@ impl Stock {
         Ok(self.free.split_off(self.free.len() - count))
     }
 
-    /// A packet to send, unless too many are on their way.
-    pub(crate) fn take_out(&mut self, opened: &Arc<Opened>) -> Option<Packet> {
-        if self.out >= OUT_PACKETS {
-            return None;
-        }
+    /// A packet to send, if there is memory.
+    pub(crate) fn take(&mut self, opened: &Arc<Opened>) -> Option<Packet> {
         if self.free.is_empty()
             && let Err(error) = self.grow(opened)
         {
             tracing::debug!(%error, "no packet to send");
         }
-        let packet = self.free.pop()?;
-        self.out += 1;
-        Some(packet)
+        self.free.pop()
     }
 
-    /// What was sent is free again.
-    pub(crate) fn give_back_out(&mut self, packet: Packet) {
-        self.out = self.out.saturating_sub(1);
-        self.free.push(packet);
-    }
-
-    /// What was received is free again.
+    /// A packet is free again.
     pub(crate) fn give_back(&mut self, packet: Packet) {
         self.free.push(packet);
     }
