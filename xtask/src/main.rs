@@ -57,6 +57,8 @@ enum Task {
     Instructions(instructions::Arguments),
     /// Runs a command in a virtual machine that has a soft-RoCE link
     Guest(guest::Arguments),
+    /// Compares round trips over verbs:// with perftest's, in such a machine or on a device of this host
+    BenchVerbs(guest::BenchArguments),
     /// Runs the tests that need an RDMA device in such a machine
     TestSoftroce(guest::TestArguments),
     /// Runs the tests that need an RDMA device on a device of this host
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
     let root = files::workspace_root();
     match Arguments::parse().task {
         Task::Guest(arguments) => guest::main(&root, &arguments),
+        Task::BenchVerbs(arguments) => told(guest::bench(&root, &arguments)),
         Task::TestSoftroce(arguments) => told(guest::test(&root, &arguments)),
         Task::TestVerbs(arguments) => told(guest::test_hardware(&root, &arguments)),
         Task::Test(arguments) | Task::Ci(arguments) => {

@@ -5,6 +5,7 @@
 //! with a device `rxe0` at GID index 1 = `::ffff:10.9.0.1`. What should stay is written to
 //! `/share`, which is [`share_dir`] here.
 
+mod bench;
 mod boot;
 mod compile;
 mod console;
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+pub(crate) use bench::{BenchArguments, bench};
 use boot::Failure;
 pub(crate) use hardware::{HardwareArguments, test_hardware};
 use kernel::Kernel;

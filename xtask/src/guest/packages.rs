@@ -41,6 +41,12 @@ const HEADERS: &[Need] = &[
     Need { has: || libclang().is_some(), package: "clang-14" },
 ];
 
+/// What counts system calls and instructions.
+const COUNTERS: &[Need] = &[
+    Need { has: || has_program("perf"), package: "linux-perf" },
+    Need { has: || has_program("valgrind"), package: "valgrind" },
+];
+
 /// Makes sure that the host has what it takes; installs what is missing when allowed to.
 ///
 /// # Errors
@@ -58,6 +64,14 @@ pub(super) fn ensure_host() -> Result<(), String> {
 /// As [`ensure_host`].
 pub(super) fn ensure_headers() -> Result<(), String> {
     ensure(HEADERS)
+}
+
+/// Makes sure that programs can be counted; as [`ensure_host`].
+///
+/// # Errors
+/// As [`ensure_host`].
+pub(super) fn ensure_counters() -> Result<(), String> {
+    ensure(COUNTERS)
 }
 
 /// Where a libclang is that the bindings' generator can use, unless the user names one.

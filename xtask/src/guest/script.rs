@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
+/// The link, as `main.sh` makes it.
+pub(super) const DEVICE: &str = "rxe0";
+
 /// The link's IPv4 address, and that of the interface without one.
-const ADDRESS: &str = "10.9.0.1";
+pub(super) const ADDRESS: &str = "10.9.0.1";
 const SPARE_ADDRESS: &str = "10.9.1.1";
 
 /// What `main.sh` needs to know to make a link of its own.
