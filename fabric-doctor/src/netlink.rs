@@ -24,10 +24,10 @@ pub(crate) struct System {
 /// question.
 const SYSTEM_GET: u16 = 5 << 10 | 6;
 
-const NAMESPACE_MODE: u16 = 67;
+const NAMESPACE_MODE: u16 = 66;
 /// The value of that attribute when namespaces share devices; else each has its own.
 const SHARED: u8 = 1;
-const COPY_ON_FORK: u16 = 94;
+const COPY_ON_FORK: u16 = 93;
 
 /// The answer takes no time; a kernel that does not give one is not waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -111,7 +111,7 @@ mod tests {
     /// What a kernel with shared namespaces and copies at forks says.
     fn said(mode: u8, copies: u8) -> Vec<u8> {
         let field = |kind: u8, value: u8| [5, 0, kind, 0, value, 0, 0, 0];
-        let fields = [field(67, mode), field(94, copies), field(7, 9)].concat();
+        let fields = [field(66, mode), field(93, copies), field(7, 9)].concat();
         let length = u32::try_from(16 + fields.len()).unwrap();
         let head = [&length.to_ne_bytes()[..], &SYSTEM_GET.to_ne_bytes(), &[0; 10]].concat();
         [head, fields].concat()

@@ -28,6 +28,7 @@ const LIB: &str = "lib";
 pub(super) const SUITES: &[Suite] = &[
     suite("fabric-softroce", "", "links"),
     suite("fabric-cli", "", "softroce"),
+    suite("fabric-cli", "", "doctor_guest"),
     suite("fabric-verbs", "", "conformance"),
     suite("fabric-verbs", "", "device"),
     suite("fabric-verbs", "", "choice"),
