@@ -13,11 +13,11 @@ use fabric_core::{Armed, Waker};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::Error;
 use crate::background::{Background, Driven, Flags, Next};
 use crate::engine::Core;
 use crate::options::Linger;
 use crate::roles::Role;
+use crate::{Error, Message};
 
 /// A burst is flushed this often; in between its messages gather in a slot.
 const FLUSH_INTERVAL: Duration = Duration::from_micros(20);
@@ -153,7 +153,7 @@ impl<R: Role> Shared<R> {
             return None;
         }
         let value = attempt(&mut state.core);
-        self.after_send(&mut state);
+        self.after_send(&mut state, 1);
         self.tell_deadline(&mut state);
         if std::mem::take(&mut state.core.net.progressed) {
             self.tell_sleepers(&state);
@@ -167,9 +167,26 @@ impl<R: Role> Shared<R> {
         let Some(mut state) = self.state.try_lock() else { return false };
         let done = !self.is_over(&state) && attempt(&mut state.core);
         if done {
-            self.after_send(&mut state);
+            self.after_send(&mut state, 1);
         }
         done
+    }
+
+    /// Sends as many of `messages` as go at once, with one lock; says how many.
+    pub(crate) fn send_many_at_once(
+        &self,
+        messages: &[Message],
+        mut attempt: impl FnMut(&mut Core<R>, &Message) -> bool,
+    ) -> usize {
+        let mut state = self.lock();
+        if self.is_over(&state) {
+            return 0;
+        }
+        let sent = messages.iter().take_while(|message| attempt(&mut state.core, message)).count();
+        if sent > 0 {
+            self.after_send(&mut state, sent as u32);
+        }
+        sent
     }
 
     /// As `drive`, when there is nothing to it but the lock.
@@ -203,11 +220,11 @@ impl<R: Role> Shared<R> {
     }
 
     #[inline]
-    fn after_send(&self, state: &mut Guard<'_, R>) {
+    fn after_send(&self, state: &mut Guard<'_, R>, sent: u32) {
         self.flags.count_activity();
-        state.sends = state.sends.wrapping_add(1);
+        state.sends = state.sends.wrapping_add(sent);
         let full = state.core.net.has_posted();
-        if full || !self.gathers(state) {
+        if full || !self.gathers(state, sent) {
             self.look_at_clock(state, full);
         }
     }
@@ -223,8 +240,8 @@ impl<R: Role> Shared<R> {
     }
 
     /// In a burst whose tail is taken care of, only some messages look at the clock.
-    fn gathers(&self, state: &Guard<'_, R>) -> bool {
-        self.flags.is_deferred() && !state.sends.is_multiple_of(SENDS_PER_LOOK)
+    fn gathers(&self, state: &Guard<'_, R>, sent: u32) -> bool {
+        self.flags.is_deferred() && state.sends % SENDS_PER_LOOK >= sent
     }
 
     fn flush(&self, state: &mut Guard<'_, R>) {

@@ -46,6 +46,12 @@ impl<P: Peer> FairQueue<P> {
         self.ring.peek()
     }
 
+    /// The peer that `peek` names has had its turn.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.ring.advance();
+    }
+
     /// Whether a peer is ready.
     pub fn is_ready(&self, peer: P) -> bool {
         self.ring.contains(peer)

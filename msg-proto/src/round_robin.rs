@@ -38,6 +38,12 @@ impl<P: Peer> RoundRobin<P> {
         self.ring.peek()
     }
 
+    /// The peer that `peek` names has had its turn.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.ring.advance();
+    }
+
     /// Whether `is` holds for any peer; no turn is taken.
     pub fn any(&self, is: impl FnMut(P) -> bool) -> bool {
         self.ring.any(is)

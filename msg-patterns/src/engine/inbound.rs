@@ -4,6 +4,7 @@ use bytes::Bytes;
 use fabric_core::{EpId, Pool, Slot};
 use msg_proto::credit::{Room, Tally};
 use msg_proto::fault::Fault;
+use msg_proto::link::PeerInfo;
 use msg_proto::wire::{Frame, HEAD_BYTES};
 use smallvec::{SmallVec, smallvec};
 
@@ -214,6 +215,17 @@ impl<R: Role> Core<R> {
     }
 }
 
+/// What is to be done after a message was taken out of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AfterRun {
+    /// Nothing: others follow.
+    Nothing,
+    /// Look whether there is another one.
+    Look,
+    /// The same, and new credit may be due.
+    Credit,
+}
+
 /// What arrived.
 enum Source<'a> {
     /// Its slot is lent to whoever gets a piece of it.
@@ -409,21 +421,27 @@ impl Net {
         Some(taken)
     }
 
-    /// The oldest message of `peer`, if it stands in a run and need not be copied.
+    /// The oldest message of `peer`, if it stands in a run that `may` be taken from and need not be
+    /// copied. The caller does what that brings about.
     #[inline]
-    pub(crate) fn take_of_run(&mut self, peer: PeerId) -> Option<Bytes> {
-        if self.pool_short {
-            return None;
-        }
-        let entry = self.peer_mut(peer);
-        let body = entry.inbox.take_of_run()?;
+    pub(crate) fn take_of_run(
+        &mut self,
+        peer: PeerId,
+        may: impl FnOnce(Option<&PeerInfo>, &Run) -> bool,
+    ) -> Option<(Bytes, AfterRun)> {
+        let entry = self.peers.get_mut(peer.0 as usize).filter(|_| !self.pool_short)?;
+        let (info, epoch) = (entry.info.as_ref(), entry.epoch);
+        let may = |run: &Run| run.epoch == epoch && may(info, run);
+        let (body, last) = entry.inbox.take_of_run(may)?;
+        self.counters.delivered += 1;
         let link = entry.link.as_mut();
         let due = link.is_some_and(|link| link.on_consumed(body.len() as u64));
-        self.counters.delivered += 1;
-        if due {
-            self.send_credit(peer);
-        }
-        Some(body)
+        let next = match (due, last) {
+            (true, _) => AfterRun::Credit,
+            (_, true) => AfterRun::Look,
+            _ => AfterRun::Nothing,
+        };
+        Some((body, next))
     }
 
     fn consumed(&mut self, peer: PeerId, epoch: u32, size: u64) {

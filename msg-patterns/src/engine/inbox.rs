@@ -158,24 +158,20 @@ impl Inbox {
         }
     }
 
-    /// The run that the oldest message stands in, if it does.
+    /// The oldest message if it stands in a run that `may` be taken from, and whether that was the
+    /// last one of it.
     #[inline]
-    pub(crate) fn run(&self) -> Option<&Run> {
-        match self.entries.front()? {
-            Entry::Run(run) => Some(run),
-            Entry::Message(_) => None,
-        }
-    }
-
-    /// The oldest message, if it stands in a run.
-    #[inline]
-    pub(crate) fn take_of_run(&mut self) -> Option<Bytes> {
+    pub(crate) fn take_of_run(&mut self, may: impl FnOnce(&Run) -> bool) -> Option<(Bytes, bool)> {
         let Entry::Run(run) = self.entries.front_mut()? else { return None };
-        let body = run.take_body();
-        if run.messages == 0 {
+        if !may(run) {
+            return None;
+        }
+        let body = run.take_body()?;
+        let last = run.messages == 0;
+        if last {
             self.entries.pop_front();
         }
-        body
+        Some((body, last))
     }
 
     /// Number of the oldest message, if it is whole.

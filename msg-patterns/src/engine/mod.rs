@@ -7,7 +7,7 @@
 mod batches;
 mod drops;
 pub(crate) mod endpoints;
-mod inbound;
+pub(crate) mod inbound;
 pub(crate) mod inbox;
 mod links;
 mod outbound;

@@ -3,13 +3,14 @@
 use bytes::Bytes;
 use msg_proto::fair_queue::FairQueue;
 use msg_proto::fault::Fault;
+use msg_proto::link::PeerInfo;
 use msg_proto::round_robin::RoundRobin;
 use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;
 use std::time::Duration;
 
+use crate::engine::inbound::AfterRun;
 use crate::engine::inbox::{Incoming, Run, Taken};
-use crate::engine::peer::Peer;
 use crate::engine::{Net, Room};
 use crate::monitor::PeerId;
 
@@ -88,21 +89,27 @@ pub(crate) fn why_none(rotation: &RoundRobin<PeerId>, net: &Net, size: u64) -> R
 pub(crate) fn next_of_run(
     ready: &mut FairQueue<PeerId>,
     net: &mut Net,
-    may: impl FnOnce(&Net, &Peer, &Run) -> bool,
+    may: impl FnOnce(Option<&PeerInfo>, &Run) -> bool,
 ) -> Option<Bytes> {
     let peer = ready.peek()?;
-    let entry = net.peers.get(peer.0 as usize)?;
-    let run = entry.inbox.run().filter(|run| run.epoch == entry.epoch)?;
-    if !may(net, entry, run) {
-        return None;
+    let (body, next) = net.take_of_run(peer, may)?;
+    ready.advance();
+    if next != AfterRun::Nothing {
+        after_run(ready, net, peer, next);
     }
-    let body = net.take_of_run(peer)?;
-    ready.next();
+    Some(body)
+}
+
+/// What a message that was taken out of a run brings about.
+#[cold]
+fn after_run(ready: &mut FairQueue<PeerId>, net: &mut Net, peer: PeerId, next: AfterRun) {
+    if next == AfterRun::Credit {
+        net.send_credit(peer);
+    }
     if !net.peer(peer).is_ready() {
         ready.idle(peer);
         net.remove_if_read(peer);
     }
-    Some(body)
 }
 
 /// The next whole message in turn. Peers without one leave the rotation.

@@ -89,6 +89,7 @@ impl Publisher {
         self.find_matches(message.first(), &mut matched);
         let done = match matched[..] {
             [] => message.len() <= net.options.message_bytes_max,
+            [only] => net.append(&[only], message) || net.append_to_queue(only, message),
             _ => net.append(&matched, message),
         };
         if done {
@@ -162,11 +163,15 @@ impl Publisher {
         }
     }
 
+    #[inline]
     fn remember(&mut self, message: &Message) {
         self.published += 1;
-        if self.history_max == 0 {
-            return;
+        if self.history_max > 0 {
+            self.keep_in_history(message);
         }
+    }
+
+    fn keep_in_history(&mut self, message: &Message) {
         if self.history.len() == self.history_max {
             self.history.pop_front();
         }

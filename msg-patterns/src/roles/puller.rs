@@ -11,7 +11,6 @@ use super::{Role, next_of_run, next_ready};
 use crate::Message;
 use crate::engine::Net;
 use crate::engine::inbox::Incoming;
-use crate::engine::peer::Peer;
 use crate::monitor::PeerId;
 
 /// Acknowledgements are put off until so many have come together, or nothing else is to do.
@@ -78,8 +77,8 @@ impl Puller {
     /// As `pull`, for the plain case: nothing is to be finished.
     #[inline]
     pub(crate) fn pull_at_once(&mut self, net: &mut Net) -> Option<Message> {
-        let acks = |peer: &Peer| peer.info.as_ref().is_some_and(asks_for_acks);
-        next_of_run(&mut self.ready, net, |_, peer, _| !acks(peer)).map(Message::single)
+        let plain = |info: Option<&PeerInfo>, _: &_| !info.is_some_and(asks_for_acks);
+        next_of_run(&mut self.ready, net, plain).map(Message::single)
     }
 
     fn open(&mut self, net: &Net, peer: PeerId, epoch: u32) -> Option<Unacked> {

@@ -67,8 +67,8 @@ impl Subscriber {
     /// As `receive`, for the plain case: nothing is to be filtered again.
     #[inline]
     pub(crate) fn receive_at_once(&mut self, net: &mut Net) -> Option<Message> {
-        next_of_run(&mut self.ready, net, |net, _, run| run.filter == net.filter)
-            .map(Message::single)
+        let filter = net.filter;
+        next_of_run(&mut self.ready, net, |_, run| run.filter == filter).map(Message::single)
     }
 
     fn wants(&self, subject: &[u8]) -> bool {

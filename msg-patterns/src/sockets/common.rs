@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use fabric_core::Addr;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use crate::context::Lease;
 use crate::driver::{Patience, Shared, Stop};
@@ -16,6 +18,9 @@ use crate::{Context, Error, ErrorKind, Message, SendError};
 
 /// Longest that dropping the last handle of a socket waits for what was accepted.
 const DROP_LINGER_MAX: Duration = Duration::from_secs(2);
+
+/// Messages handed over with one lock.
+const MESSAGES_AT_ONCE: usize = 32;
 
 /// One socket, held by all handles to it.
 pub(crate) struct Handle<R: Role> {
@@ -139,6 +144,49 @@ impl<R: Role> Handle<R> {
         }
         let error = no_room(unsent.room);
         Err(unsent.refused(error))
+    }
+
+    /// Sends all of `messages`: as many at a time as `at_once` takes, and by `send` where it takes
+    /// none.
+    pub(crate) fn send_many<M: Into<Message>>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+        at_once: impl Fn(&mut Core<R>, &Message) -> bool,
+        send: impl Fn(Message) -> Result<(), SendError>,
+    ) -> Result<(), SendError> {
+        let mut messages = messages.into_iter().map(Into::into);
+        let mut next = SmallVec::<[Message; MESSAGES_AT_ONCE]>::new();
+        loop {
+            // The caller's iterator does not run with the lock held.
+            next.extend(messages.by_ref().take(MESSAGES_AT_ONCE));
+            if next.is_empty() {
+                return Ok(());
+            }
+            let mut rest = 0;
+            while rest < next.len() {
+                rest += self.shared.send_many_at_once(&next[rest..], &at_once);
+                if let Some(message) = next.get_mut(rest) {
+                    send(std::mem::replace(message, Message::single(Bytes::new())))?;
+                    rest += 1;
+                }
+            }
+            next.clear();
+        }
+    }
+
+    /// Adds up to `max` messages that `take` finds to `messages`; says how many.
+    pub(crate) fn recv_many(
+        &self,
+        messages: &mut Vec<Message>,
+        max: usize,
+        mut take: impl FnMut(&mut Core<R>) -> Option<Message>,
+    ) -> usize {
+        let before = messages.len();
+        self.shared.take_at_once(|core| {
+            messages.extend(std::iter::from_fn(|| take(core)).take(max));
+            (messages.len() > before).then_some(())
+        });
+        messages.len() - before
     }
 
     fn checked(&self, message: Message) -> Result<Message, SendError> {

@@ -88,6 +88,18 @@ impl Pub {
         self.send_until(message.into(), Patience::For(timeout))
     }
 
+    /// Publishes all of `messages` in order, as [`send`](Self::send) would, for less each.
+    ///
+    /// # Errors
+    /// As `send`, with the first message that was not sent; those before it were.
+    pub fn send_many<M: Into<Message>>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<(), SendError> {
+        let send = |message| self.send_until(message, Patience::Endless);
+        self.handle.send_many(messages, publish_at_once, send)
+    }
+
     /// As `send`, without waiting.
     ///
     /// # Errors
@@ -101,7 +113,7 @@ impl Pub {
     }
 
     fn send_at_once(&self, message: &Message) -> bool {
-        self.handle.shared.send_at_once(|core| core.role.publish_at_once(&mut core.net, message))
+        self.handle.shared.send_at_once(|core| publish_at_once(core, message))
     }
 
     fn send_until(&self, message: Message, patience: Patience) -> Result<(), SendError> {
@@ -153,4 +165,8 @@ impl Pub {
 
 fn publish(core: &mut Core<Publisher>, message: Message) -> Result<(), (Message, Room)> {
     core.role.publish(&mut core.net, message).map_err(|message| (message, Room::Full))
+}
+
+fn publish_at_once(core: &mut Core<Publisher>, message: &Message) -> bool {
+    core.role.publish_at_once(&mut core.net, message)
 }

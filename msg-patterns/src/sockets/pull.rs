@@ -60,6 +60,49 @@ impl Pull {
         self.recv_until(Patience::For(timeout))
     }
 
+    /// Receives up to `max` messages behind those in `messages`, waiting for the first one; says how
+    /// many came. Takes less for each than receiving them one by one. A
+    /// message to be acknowledged comes alone.
+    ///
+    /// # Errors
+    /// `Terminated`.
+    pub fn recv_many(&self, messages: &mut Vec<Message>, max: usize) -> Result<usize, Error> {
+        self.recv_many_until(messages, max, Patience::Endless)
+    }
+
+    /// As `recv_many`, waiting for the first one for at most `timeout`.
+    ///
+    /// # Errors
+    /// `TimedOut` or `Terminated`.
+    pub fn recv_many_timeout(
+        &self,
+        messages: &mut Vec<Message>,
+        max: usize,
+        timeout: Duration,
+    ) -> Result<usize, Error> {
+        self.recv_many_until(messages, max, Patience::For(timeout))
+    }
+
+    fn recv_many_until(
+        &self,
+        messages: &mut Vec<Message>,
+        max: usize,
+        patience: Patience,
+    ) -> Result<usize, Error> {
+        if max == 0 {
+            return Ok(0);
+        }
+        messages.push(self.recv_until(patience)?);
+        Ok(1 + self.pull_many(messages, max - 1))
+    }
+
+    fn pull_many(&self, messages: &mut Vec<Message>, max: usize) -> usize {
+        if self.has_current.load(Ordering::Relaxed) {
+            return 0;
+        }
+        self.handle.recv_many(messages, max, pull_at_once)
+    }
+
     /// Receives if a message is here now.
     ///
     /// # Errors
@@ -83,7 +126,7 @@ impl Pull {
         if self.has_current.load(Ordering::Relaxed) {
             return None;
         }
-        self.handle.shared.take_at_once(|core| core.role.pull_at_once(&mut core.net))
+        self.handle.shared.take_at_once(pull_at_once)
     }
 
     fn pull(&self, core: &mut Core<Puller>) -> Option<Message> {
@@ -115,4 +158,8 @@ impl Pull {
         drop(self.ack());
         self.handle.close();
     }
+}
+
+fn pull_at_once(core: &mut Core<Puller>) -> Option<Message> {
+    core.role.pull_at_once(&mut core.net)
 }

@@ -6,6 +6,7 @@ use msg_proto::wire::abilities;
 use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
 use crate::driver::Patience;
+use crate::engine::Core;
 use crate::roles::pusher::Pusher;
 use crate::{Builder, Context, Error, Message, SendError};
 
@@ -65,6 +66,18 @@ impl Push {
         self.send_until(message.into(), Patience::For(timeout))
     }
 
+    /// Sends all of `messages` in order, as [`send`](Self::send) would, for less each.
+    ///
+    /// # Errors
+    /// As `send`, with the first message that was not sent; those before it were.
+    pub fn send_many<M: Into<Message>>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<(), SendError> {
+        let send = |message| self.send_until(message, Patience::Endless);
+        self.handle.send_many(messages, push_at_once, send)
+    }
+
     /// Sends if a peer has room now.
     ///
     /// # Errors
@@ -78,7 +91,7 @@ impl Push {
     }
 
     fn send_at_once(&self, message: &Message) -> bool {
-        self.handle.shared.send_at_once(|core| core.role.push_at_once(&mut core.net, message))
+        self.handle.shared.send_at_once(|core| push_at_once(core, message))
     }
 
     fn send_until(&self, message: Message, patience: Patience) -> Result<(), SendError> {
@@ -94,4 +107,8 @@ impl Push {
     pub fn close(self) {
         self.handle.close();
     }
+}
+
+fn push_at_once(core: &mut Core<Pusher>, message: &Message) -> bool {
+    core.role.push_at_once(&mut core.net, message)
 }
