@@ -5,7 +5,8 @@ use crate::report::Problem;
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let manifests = tree.files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
-    let without = manifests.filter(|file| !takes_lints(&file.text));
+    let packages = manifests.filter(|file| file.text.lines().any(|line| line == "[package]"));
+    let without = packages.filter(|file| !takes_lints(&file.text));
     let problem = |path: &str| {
         let instead = "write `workspace = true` under `[lints]`";
         Problem::new(path, "does not take the lints of the workspace", instead)
@@ -25,13 +26,15 @@ mod tests {
 
     #[test]
     fn lints_come_from_the_workspace() {
-        assert_eq!(on(check, "a/Cargo.toml", "[lints]\nworkspace = true\n"), []);
+        assert_eq!(on(check, "a/Cargo.toml", "[package]\n[lints]\nworkspace = true\n"), []);
+        assert_eq!(on(check, "a/b/Cargo.toml", "[workspace]\n"), []);
         assert_eq!(on(check, "Cargo.toml", "[workspace]\n"), []);
     }
 
     #[test]
     fn a_crate_with_its_own_lints_is_named() {
-        for text in ["[package]\n", "[lints]\n\n[features]\n", "[lints.rust]\nworkspace = true\n"] {
+        for text in ["", "[lints]\n\n[features]\n", "[lints.rust]\nworkspace = true\n"] {
+            let text = &format!("[package]\n{text}");
             assert_eq!(on(check, "a/Cargo.toml", text)[0].place, "a/Cargo.toml");
         }
     }
