@@ -88,3 +88,22 @@ fn a_link_is_refused_twice_and_removed_once() {
     assert_eq!(again.code, Some(1));
     assert!(again.error_line().contains("`fabric softroce list`"), "{}", again.err);
 }
+
+#[cfg(feature = "softroce")]
+#[test]
+fn what_is_said_has_the_scheme_that_was_given() {
+    let Some(interface) = interface() else { return };
+    let mut pull = fabric(["pull", &format!("softroce://{interface}:0"), "-n", "2"]);
+    let addr = pull.addr();
+    assert!(addr.starts_with("softroce://"), "{addr}");
+    common::fabric_with(["push", &addr], b"over\nsoft-RoCE\n").end().ok();
+    assert_eq!(pull.end().ok().text(), "over\nsoft-RoCE\n");
+    // Now nobody is there any more.
+    let mut push = fabric(["push", &addr, "--repeat", "1"]);
+    push.wait("a note", |push| push.err.text().contains("cannot reach"));
+    let text = push.err.text();
+    assert!(text.contains(&addr) && !text.contains("verbs://"), "{text}");
+    push.kill();
+    // The link was made for these addresses and stays.
+    softroce(&["del", &format!("rxe_{interface}")]).ok();
+}

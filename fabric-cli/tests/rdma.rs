@@ -1,0 +1,136 @@
+//! The command over the RDMA device of this host: everything arrives, survivors of killed processes
+//! go on, and nothing is left behind on the device.
+//!
+//! Without a device, each test says so and ends, unless `FABRIC_REQUIRE_VERBS=1` is set: then it
+//! fails.
+
+mod carry;
+mod common;
+mod device;
+mod kills;
+
+use std::fs;
+use std::time::Duration;
+
+use carry::{carry, check};
+use common::{fabric, wait_until};
+use device::{Device, any};
+use kills::Ground;
+use msg_patterns::{Context, Pull, Push};
+
+/// Eight times seven roles, which is more than fifty.
+const DEVICE: Ground = Ground { any, kills: 8, topics: 500 };
+
+/// Far longer than anything here takes.
+const LONG: Duration = Duration::from_secs(120);
+
+#[test]
+fn the_demo_checks_every_delivery() {
+    let Some(device) = Device::get() else { return };
+    let done = fabric(["demo", "--addr", &any(), "--timeout", "10m"]).end().ok();
+    let text = done.text();
+    assert!(text.ends_with("everything arrived\n") && !text.contains('✗'), "{text}");
+    assert!(text.contains("12 processes over verbs://"), "{text}");
+    device.assert_unchanged();
+}
+
+const FILE_BYTES: usize = 64 << 20;
+/// Below what is read from the sender's memory.
+const EAGER_BYTES: usize = 32 << 10;
+
+/// Measurements as the demo sends them, over and over.
+fn measurements() -> Vec<u8> {
+    let once = include_bytes!("../data/telemetry.csv");
+    once.iter().copied().cycle().take(FILE_BYTES).collect()
+}
+
+#[test]
+fn a_file_arrives_in_eager_pieces_and_by_rendezvous() {
+    let Some(device) = Device::get() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("in");
+    fs::write(&path, measurements()).unwrap();
+    let file = path.to_str().unwrap();
+    let pieces = ["--chunk", &EAGER_BYTES.to_string()];
+    let eager = carry(&dir, &any(), file, FILE_BYTES / EAGER_BYTES, &pieces);
+    check(&dir, &eager);
+    fs::remove_file(dir.path().join("out")).unwrap();
+    let whole = carry(&dir, &any(), file, 1, &[]);
+    check(&dir, &whole);
+    assert_eq!(eager.0.sha256(), whole.0.sha256());
+    device.assert_unchanged();
+}
+
+/// Connections of one socket, and sockets with a domain each.
+const CONNECTIONS: u64 = 1800;
+const SOCKETS: u64 = 200;
+
+#[test]
+fn connections_that_come_talk_and_go_leave_nothing_behind() {
+    let Some(device) = Device::get() else { return };
+    let context = Context::new();
+    let pull = Pull::new(&context).unwrap();
+    let addr = pull.bind(&any()).unwrap().to_string();
+    let push = Push::new(&context).unwrap();
+    for number in 0..CONNECTIONS {
+        push.connect(&addr).unwrap();
+        push.send_timeout(number.to_string(), LONG).unwrap();
+        push.disconnect(&addr).unwrap();
+        assert_eq!(pull.recv_timeout(LONG).unwrap().first(), &number.to_string());
+    }
+    push.close();
+    for number in 0..SOCKETS {
+        let push = Push::new(&context).unwrap();
+        push.connect(&addr).unwrap();
+        push.send_timeout(number.to_string(), LONG).unwrap();
+        assert_eq!(pull.recv_timeout(LONG).unwrap().first(), &number.to_string());
+        push.close();
+    }
+    let cycles = CONNECTIONS + SOCKETS;
+    wait_until("the end of all connections", || pull.counters().disconnects == cycles);
+    assert_eq!(pull.counters().connects, cycles);
+    pull.close();
+    device.assert_unchanged();
+}
+
+/// Runs a scenario, after which nothing of the killed may be left.
+fn killing(scenario: fn(&Ground)) {
+    let Some(device) = Device::get() else { return };
+    scenario(&DEVICE);
+    device.assert_unchanged();
+}
+
+#[test]
+fn killed_subscribers_disturb_neither_publisher_nor_others() {
+    killing(kills::subscribers);
+}
+
+#[test]
+fn all_subscriptions_are_active_again_after_each_kill_of_the_publisher() {
+    killing(kills::publishers);
+}
+
+#[test]
+fn no_acknowledged_message_is_lost_with_a_killed_worker() {
+    killing(kills::workers);
+}
+
+#[test]
+fn a_killed_pusher_takes_nothing_along_that_others_pushed() {
+    killing(kills::pushers);
+}
+
+#[test]
+fn another_replier_answers_what_a_killed_one_was_asked() {
+    killing(kills::repliers);
+}
+
+#[test]
+fn without_retry_a_killed_replier_is_an_error_in_time() {
+    killing(kills::repliers_without_retry);
+}
+
+#[test]
+fn a_killed_requester_keeps_no_other_from_its_replies() {
+    killing(kills::requesters);
+}
