@@ -1,4 +1,5 @@
-//! The kernel's refusals as errors that say what to do.
+//! The kernel's refusals as errors that say what to do. What a host lacks begins with the number of
+//! the finding by which `fabric doctor` explains it (docs/doctor.md).
 
 use std::io;
 
@@ -59,18 +60,20 @@ fn what(doing: Doing<'_>) -> String {
 }
 
 fn no_rdma() -> String {
-    "this kernel has no RDMA: load the module ib_core, or use a kernel with CONFIG_INFINIBAND"
+    "D08: this kernel has no RDMA: load the module ib_core (`modprobe ib_core`), or use a kernel \
+     with CONFIG_INFINIBAND"
         .to_owned()
 }
 
 fn no_module() -> String {
-    "this kernel makes no soft-RoCE links: load the module rdma_rxe (kernel 5.3 or newer; some \
-     distributions have it in a package of extra modules)"
+    "D09: this kernel makes no soft-RoCE links: load the module rdma_rxe (`modprobe rdma_rxe`; \
+     kernel 5.3 or newer; some distributions have it in a package of extra modules)"
         .to_owned()
 }
 
 fn no_checksum() -> String {
-    "soft-RoCE lacks its checksum: load the module crc32_generic".to_owned()
+    "D09: soft-RoCE lacks its checksum: load the module crc32_generic (`modprobe crc32_generic`)"
+        .to_owned()
 }
 
 fn not_permitted(doing: Doing<'_>) -> String {
@@ -107,6 +110,20 @@ mod tests {
         assert!(is_taken(&error(ADD, Errno::NFILE.into())));
         assert!(!is_taken(&error(ADD, Errno::PERM.into())));
         assert!(!is_taken(&Error::misuse("no source")));
+    }
+
+    #[test]
+    fn what_a_kernel_lacks_has_its_number_and_a_command() {
+        let cases = [
+            (Doing::List, Errno::PROTONOSUPPORT, "D08: "),
+            (ADD, Errno::OPNOTSUPP, "D09: "),
+            (ADD, Errno::NOENT, "D09: "),
+        ];
+        for (doing, errno, number) in cases {
+            let error = error(doing, errno.into());
+            assert!(error.message().starts_with(number), "{error}");
+            assert!(error.message().contains("`modprobe "), "{error}");
+        }
     }
 
     #[test]

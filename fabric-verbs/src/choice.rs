@@ -47,7 +47,8 @@ pub(crate) fn device_for(addr: &Addr, options: &VerbsOptions) -> Result<Option<S
     if devices.iter().any(|device| device.name() == addr.host()) {
         return Ok(Some(addr.host().to_owned()));
     }
-    let channel = EventChannel::new().map_err(status::open_error)?;
+    let failed = if devices.is_empty() { status::open_error } else { status::channel_error };
+    let channel = EventChannel::new().map_err(failed)?;
     let places = resolve::find(addr, addr.port().unwrap_or(0), &devices)?;
     by_route(addr, &places, &devices, &channel)
 }
@@ -85,7 +86,8 @@ fn by_route(
     let found = sources.find_map(|source| owner(source, devices, channel));
     found.map(|device| Some(device.name())).ok_or_else(|| {
         let text = format!(
-            "{addr} is reached from {first}, which belongs to no RDMA device; there {}",
+            "D17: {addr} is reached from {first}, which belongs to no RDMA device; there {}, see \
+             `rdma link`",
             listed(devices)
         );
         Error::new(ErrorKind::Unreachable, text)

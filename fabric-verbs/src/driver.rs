@@ -90,7 +90,7 @@ impl Driver {
             let text = format!("{} has no shared receive queues: use tcp://", device.name());
             return Err(Error::new(ErrorKind::Host, text));
         }
-        let channel = EventChannel::new().map_err(status::open_error)?;
+        let channel = EventChannel::new().map_err(status::channel_error)?;
         let completions = COMPLETIONS.min(limits.cqe_max);
         let receives = STOCK_MAX.min(limits.srq_wr_max).min(completions / 2);
         let queues = Queues::new(&device, completions, receives).map_err(status::open_error)?;
@@ -367,7 +367,10 @@ fn choose(devices: &[Device], name: Option<&str>) -> Result<Device, Error> {
                 format!("there is no RDMA device {name}; there {}", choice::listed(devices))
             }
             None if devices.is_empty() => status::no_device(),
-            None => format!("no RDMA device is up; there {}", choice::listed(devices)),
+            None => format!(
+                "D20: no RDMA device is up; there {}: see `rdma link`",
+                choice::listed(devices)
+            ),
         };
         Error::new(ErrorKind::Host, text)
     })

@@ -1,5 +1,6 @@
 //! What devices, connection manager and host report, as errors of the contract. Total: unknown
-//! codes are kept.
+//! codes are kept. What a host lacks begins with the number of the finding by which `fabric doctor`
+//! explains it (docs/doctor.md), and has a command to try.
 
 use std::fmt;
 use std::io;
@@ -100,7 +101,9 @@ pub(crate) fn connect_error(error: io::Error, peer: &dyn fmt::Display) -> Error 
     match Errno::from_io_error(&error) {
         Some(Errno::CONNREFUSED) => nobody(peer).with_source(error),
         Some(Errno::NODEV | Errno::ADDRNOTAVAIL) => {
-            let text = format!("{peer}: no RDMA device of this host leads there");
+            let text = format!(
+                "D17: {peer}: no RDMA device of this host leads there, see `fabric doctor --to`"
+            );
             Error::new(ErrorKind::Unreachable, text).with_source(error)
         }
         Some(Errno::INVAL) => {
@@ -130,7 +133,8 @@ pub(crate) fn listen_error(error: io::Error, addr: &dyn fmt::Display) -> Error {
 pub(crate) fn open_error(error: io::Error) -> Error {
     let text = match Errno::from_io_error(&error) {
         Some(Errno::ACCESS | Errno::PERM) => {
-            "RDMA devices cannot be opened: not permitted, see /dev/infiniband".to_owned()
+            "D15: RDMA devices cannot be opened: not permitted, see `ls -l /dev/infiniband`"
+                .to_owned()
         }
         Some(Errno::NOMEM) => memory_text("opening a verbs domain"),
         _ => no_device(),
@@ -138,9 +142,21 @@ pub(crate) fn open_error(error: io::Error) -> Error {
     Error::new(ErrorKind::Host, text).with_source(error)
 }
 
+/// There are devices, but no way to reach them by address.
+pub(crate) fn channel_error(error: io::Error) -> Error {
+    match Errno::from_io_error(&error) {
+        Some(Errno::NOENT | Errno::NODEV) => {
+            let text = "D07: there is no RDMA connection manager: try `modprobe rdma_ucm`, in a \
+                        container pass /dev/infiniband/rdma_cm, or use tcp://";
+            Error::new(ErrorKind::Host, text).with_source(error)
+        }
+        _ => open_error(error),
+    }
+}
+
 /// What to do without a device.
 pub(crate) fn no_device() -> String {
-    "this host has no RDMA device that is up: check `rdma link`, or use tcp://".into()
+    "D08: this host has no RDMA device that is up: check `rdma link`, or use tcp://".into()
 }
 
 /// `bytes` bytes could not be registered.
@@ -201,11 +217,14 @@ fn common(error: io::Error, what: &str) -> Error {
             (ErrorKind::Reset, format!("{what}: the peer dropped it"))
         }
         Some(Errno::MFILE | Errno::NFILE) => {
-            (ErrorKind::Host, format!("{what}: no descriptor is left, raise ulimit -n"))
+            (ErrorKind::Host, format!("D16: {what}: no descriptor is left: `ulimit -n 65536`"))
         }
         Some(Errno::NOBUFS | Errno::NOMEM) => (ErrorKind::Host, memory_text(what)),
-        Some(Errno::ACCESS | Errno::PERM) => (ErrorKind::Host, format!("{what}: not permitted")),
-        Some(Errno::NODEV | Errno::NOSYS) => (ErrorKind::Host, format!("{what}: {}", no_device())),
+        Some(Errno::ACCESS | Errno::PERM) => {
+            let text = format!("D15: {what}: not permitted, see `ls -l /dev/infiniband`");
+            (ErrorKind::Host, text)
+        }
+        Some(Errno::NODEV | Errno::NOSYS) => (ErrorKind::Host, no_device()),
         _ => (ErrorKind::Provider, format!("{what} failed in a way verbs have no name for")),
     };
     Error::new(kind, text).with_source(error)
@@ -215,10 +234,12 @@ fn memory_text(what: &str) -> String {
     match getrlimit(Resource::Memlock).current {
         Some(limit) => {
             format!(
-                "{what}: memory or the limit of locked memory ({limit} bytes) is used up, raise ulimit -l"
+                "D12: {what}: the limit of locked memory is {} KiB (RLIMIT_MEMLOCK) and used up, or \
+                 memory is: try `ulimit -l unlimited`",
+                limit / 1024
             )
         }
-        None => format!("{what}: the host or the device has no memory for it"),
+        None => format!("{what}: the host or the device has no memory for it, see `free`"),
     }
 }
 
@@ -271,6 +292,28 @@ mod tests {
         for status in -200..200 {
             assert!(!rejection(status, &[], &peer).to_string().contains('\n'));
         }
+    }
+
+    #[test]
+    fn what_a_host_lacks_has_its_number_and_a_command() {
+        let io = |errno: Errno| io::Error::from(errno);
+        let cases = [
+            (open_error(io(Errno::ACCESS)), "D15: "),
+            (open_error(io(Errno::NOSYS)), "D08: "),
+            (channel_error(io(Errno::NOENT)), "D07: "),
+            (channel_error(io(Errno::NODEV)), "D07: "),
+            (channel_error(io(Errno::PERM)), "D15: "),
+            (host_error(io(Errno::MFILE), "x"), "D16: "),
+            (host_error(io(Errno::NOSYS), "x"), "D08: "),
+            (connect_error(io(Errno::NODEV), &addr()), "D17: "),
+        ];
+        for (error, number) in cases {
+            assert!(error.message().starts_with(number), "{error}");
+            assert_eq!(error.message().matches('`').count(), 2, "{error}");
+        }
+        let memory = register_error(io(Errno::NOMEM), 1).message().to_owned();
+        let limited = getrlimit(Resource::Memlock).current.is_some();
+        assert_eq!(memory.starts_with("D12: "), limited, "{memory}");
     }
 
     #[test]
