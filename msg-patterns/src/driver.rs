@@ -19,14 +19,14 @@ use crate::options::Linger;
 use crate::roles::Role;
 use crate::{Error, Message};
 
-/// A burst is flushed this often; in between its messages gather in a slot.
+/// A burst is flushed at most this often; in between its messages gather in a slot.
 const FLUSH_INTERVAL: Duration = Duration::from_micros(20);
 /// Flushes in a row of a sender before it also looks for what came in, such as credit.
 const FLUSHES_PER_TURN: u32 = 4;
 /// Sends in a row before a sender that flushes also looks for what came in.
 const SENDS_PER_TURN: u32 = 128;
 /// Sends of a burst for each look at the clock.
-const SENDS_PER_LOOK: u32 = 16;
+pub(crate) const SENDS_PER_LOOK: u32 = 16;
 /// How long a close waits for a peer's goodbye after everything has left.
 const GOODBYE_WAIT: Duration = Duration::from_secs(2);
 /// Turns of the background thread before it looks after other sockets.
@@ -78,8 +78,8 @@ pub(crate) struct State<R> {
     pub(crate) core: Core<R>,
     driving: bool,
     sleepers: usize,
-    /// On the socket's clock.
-    last_flush: Option<Duration>,
+    /// Until when messages gather, on the socket's clock.
+    gather_until: Duration,
     flushes: u32,
     sends: u32,
     /// Sends when it was last looked for what came in.
@@ -87,6 +87,15 @@ pub(crate) struct State<R> {
     /// The next deadline as the background thread last saw it.
     due_known: Option<Duration>,
     closed: bool,
+}
+
+impl<R: Role> State<R> {
+    /// Everything was flushed, from `began` until now. Where that takes long, as it does for many
+    /// peers, the next flush waits as long, so that messages gather at least half of the time.
+    fn gather_from(&mut self, began: Duration) {
+        let now = self.core.net.now();
+        self.gather_until = now + FLUSH_INTERVAL.max(now.saturating_sub(began));
+    }
 }
 
 type Guard<'a, R> = MutexGuard<'a, State<R>>;
@@ -97,7 +106,7 @@ impl<R: Role> Shared<R> {
             core,
             driving: false,
             sleepers: 0,
-            last_flush: None,
+            gather_until: Duration::ZERO,
             flushes: 0,
             sends: 0,
             heard_at: 0,
@@ -203,7 +212,7 @@ impl<R: Role> Shared<R> {
         if state.core.net.has_unflushed() {
             self.flush_all(&mut state);
         }
-        self.flags.count_activity();
+        self.flags.count_activity(1);
         self.tell_sleepers(&state);
         self.flags.rouse(&self.background);
         Some(found)
@@ -221,7 +230,7 @@ impl<R: Role> Shared<R> {
 
     #[inline]
     fn after_send(&self, state: &mut Guard<'_, R>, sent: u32) {
-        self.flags.count_activity();
+        self.flags.count_activity(sent);
         state.sends = state.sends.wrapping_add(sent);
         let full = state.core.net.has_posted();
         if full || !self.gathers(state, sent) {
@@ -231,9 +240,9 @@ impl<R: Role> Shared<R> {
 
     fn look_at_clock(&self, state: &mut Guard<'_, R>, full: bool) {
         let now = state.core.net.now();
-        if full || state.last_flush.is_none_or(|last| now >= last + FLUSH_INTERVAL) {
-            state.last_flush = Some(now);
+        if full || now >= state.gather_until {
             self.flush(state);
+            state.gather_from(now);
         } else if state.core.net.has_unflushed() {
             self.flags.defer(&self.background);
         }
@@ -321,7 +330,7 @@ impl<R: Role> Shared<R> {
 
     /// The thread stops driving: somebody else may have to.
     fn leave(&self, state: &mut Guard<'_, R>) {
-        self.flags.count_activity();
+        self.flags.count_activity(1);
         self.tell_deadline(state);
         if state.sleepers > 0 {
             self.changed.notify_all();
@@ -331,7 +340,7 @@ impl<R: Role> Shared<R> {
 
     /// One step of the driver: sleep until something happens, then take a turn.
     fn step(&self, state: &mut Guard<'_, R>, deadline: Option<Instant>) {
-        self.flags.count_activity();
+        self.flags.count_activity(1);
         let State { core, .. } = &mut **state;
         core.role.on_idle(&mut core.net);
         core.net.flush();
@@ -461,9 +470,9 @@ impl<R: Role> Driven for Shared<R> {
 
     fn flush_tail(&self) {
         if let Some(mut state) = self.state.try_lock() {
-            state.last_flush = Some(state.core.net.now());
-            state.core.net.flush();
-            self.flags.count_flush();
+            let now = state.core.net.now();
+            self.flush_all(&mut state);
+            state.gather_from(now);
         }
     }
 

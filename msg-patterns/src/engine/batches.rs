@@ -19,10 +19,13 @@ use super::peer::Peer;
 use crate::Message;
 use crate::monitor::PeerId;
 
+/// Who gets a batch.
+pub(super) type Members = SmallVec<[PeerId; 1]>;
+
 /// An open slot and who gets it.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    members: SmallVec<[PeerId; 1]>,
+    members: Members,
     pub(super) slot: Slot,
     allowance: Allowance,
     /// Messages in it that have not been counted for its members.
@@ -150,8 +153,10 @@ impl Net {
 
     pub(super) fn open_batch(&mut self, peers: &[PeerId], slot: Slot) -> usize {
         self.post_batches_of(peers);
+        let mut members = std::mem::take(&mut self.spare_members);
+        members.extend_from_slice(peers);
         let key = self.batches.insert(Batch {
-            members: peers.into(),
+            members,
             slot,
             allowance: Allowance::default(),
             uncounted: Tally::default(),
@@ -185,7 +190,7 @@ impl Net {
     /// Posts an open batch to its members.
     fn post_batch(&mut self, key: usize) {
         self.count_members(key);
-        let Batch { members, slot, .. } = self.batches.remove(key);
+        let Batch { mut members, slot, .. } = self.batches.remove(key);
         for &member in &members {
             self.peer_mut(member).batch = None;
         }
@@ -197,6 +202,8 @@ impl Net {
         for &member in &members {
             self.post(member, bytes.clone().into());
         }
+        members.clear();
+        self.spare_members = members;
     }
 
     /// Posts all open batches and hands everything to the devices.

@@ -28,7 +28,7 @@ use crate::options::Options;
 use crate::roles::Role;
 use crate::{Error, ErrorKind};
 
-use batches::Batch;
+use batches::{Batch, Members};
 use endpoints::{Bound, Connector};
 use inbound::{COPY_BYTES_MAX, COPY_SLOTS, RESERVED_SLOTS};
 pub(crate) use outbound::Room;
@@ -95,6 +95,8 @@ pub(crate) struct Net {
     /// Something happened that sleeping threads may not have been told of.
     pub(crate) progressed: bool,
     scratch_peers: Vec<PeerId>,
+    /// Memory for the members of the next batch.
+    spare_members: Members,
     scratch_events: Vec<Event>,
 }
 
@@ -137,6 +139,7 @@ impl Net {
             closing: false,
             progressed: false,
             scratch_peers: Vec::new(),
+            spare_members: Members::new(),
             scratch_events: Vec::new(),
         }
     }
