@@ -13,6 +13,9 @@ use super::{shown, tools};
 /// reads a slow one instead, with a system call for every look at the time.
 const KERNEL_ARGS: &str = "console=ttyS0 quiet panic=-1 oops=panic tsc=reliable";
 
+/// The network card's name for the machine.
+const CARD: &str = "card";
+
 /// What a machine is made of.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
@@ -124,7 +127,7 @@ fn qemu(parts: &Parts<'_>, console: &Path, reports: &Path) -> Command {
     disks(&mut command, parts.share);
     ports(&mut command, reports);
     if let Some(node) = &parts.node {
-        orders(&mut command, node);
+        pipes(&mut command, node);
         network(&mut command, node);
     }
     command
@@ -150,11 +153,18 @@ fn ports(command: &mut Command, reports: &Path) {
     }
 }
 
-/// What the guest is told while it runs.
-fn orders(command: &mut Command, node: &NodePlace<'_>) {
-    let path = escaped(node.orders);
-    command.args(["-chardev", &format!("pipe,id=orders,path={path}")]);
+/// What the guest, and what the machine is told while it runs.
+fn pipes(command: &mut Command, node: &NodePlace<'_>) {
+    for (name, path) in [("orders", node.orders()), ("monitor", node.monitor())] {
+        command.args(["-chardev", &format!("pipe,id={name},path={}", escaped(&path))]);
+    }
     command.args(["-device", "virtserialport,chardev=orders,name=orders"]);
+    command.args(["-mon", "chardev=monitor,mode=readline"]);
+}
+
+/// What to tell the machine so that its card has a carrier, or none.
+pub(super) fn set_link(is_up: bool) -> String {
+    format!("set_link {CARD} {}\n", if is_up { "on" } else { "off" })
 }
 
 /// The machine's end of the wire is its standard input. Frames are large, as in networks that are
@@ -162,7 +172,7 @@ fn orders(command: &mut Command, node: &NodePlace<'_>) {
 fn network(command: &mut Command, node: &NodePlace<'_>) {
     command.args(["-netdev", "dgram,id=wire,local.type=fd,local.str=0"]);
     let mac = node.mac();
-    let device = format!("virtio-net-pci,netdev=wire,mac={mac},host_mtu=9000,romfile=");
+    let device = format!("virtio-net-pci,id={CARD},netdev=wire,mac={mac},host_mtu=9000,romfile=");
     command.args(["-device", &device]);
 }
 
@@ -202,17 +212,20 @@ mod tests {
         let ends = wire().unwrap();
         let of = |number: u8| {
             let end = &ends[usize::from(number) - 1];
-            arguments(Some(NodePlace { number, end, orders: Path::new("/o,p") }))
+            arguments(Some(NodePlace { number, end, dir: Path::new("/o,p") }))
         };
         let (one, two) = (of(1), of(2));
         for arguments in [&one, &two] {
             assert!(has(arguments, ["-netdev", "dgram,id=wire,local.type=fd,local.str=0"]));
-            assert!(has(arguments, ["-chardev", "pipe,id=orders,path=/o,,p"]));
+            assert!(has(arguments, ["-chardev", "pipe,id=orders,path=/o,,p/orders"]));
+            assert!(has(arguments, ["-chardev", "pipe,id=monitor,path=/o,,p/monitor"]));
             assert!(has(arguments, ["-smp", "1"]));
         }
         let card = |arguments: &[String]| {
             arguments.iter().find(|arg| arg.starts_with("virtio-net-pci")).cloned().unwrap()
         };
         assert_ne!(card(&one), card(&two));
+        assert!(card(&one).contains(&format!(",id={CARD},")));
+        assert_eq!(set_link(false), format!("set_link {CARD} off\n"));
     }
 }

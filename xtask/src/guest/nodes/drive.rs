@@ -146,8 +146,9 @@ impl Drive {
     }
 
     fn take_down(&mut self, node: Number, seconds: u64) -> Result<(), String> {
-        let script = format!("ip link set roce0 down && sleep {seconds} && ip link set roce0 up");
-        self.run(node, &script, SHORT + Duration::from_secs(seconds))
+        self.nodes[node.index()].plug(false)?;
+        self.until(Duration::from_secs(seconds), |_| None::<()>)?;
+        self.nodes[node.index()].plug(true)
     }
 
     fn compare(&mut self, files: &[Place]) -> Result<(), String> {

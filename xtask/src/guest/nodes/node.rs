@@ -11,7 +11,7 @@ use super::place::Number;
 use super::wire::End;
 use crate::guest::boot::Watch;
 use crate::guest::console::{self, Report};
-use crate::guest::machine::{Machine, Parts};
+use crate::guest::machine::{self, Machine, Parts};
 use crate::guest::tools;
 
 /// What both guests are made of.
@@ -43,6 +43,7 @@ struct On {
     machine: Machine,
     watch: Watch,
     orders: File,
+    monitor: File,
     done: HashMap<u32, u8>,
 }
 
@@ -66,8 +67,8 @@ impl Node {
     /// # Errors
     /// When its machine cannot be started.
     pub(super) fn boot(&mut self, ground: &Ground) -> Result<(), String> {
-        let path = self.dir.join("orders");
-        let orders = pipes(&path)?;
+        let place = self.number.place(&self.end, &self.dir);
+        let (orders, monitor) = (pipes(&place.orders())?, pipes(&place.monitor())?);
         self.end.drain();
         let machine = Machine::start(&Parts {
             image: &ground.image,
@@ -75,10 +76,10 @@ impl Node {
             dir: &self.dir,
             share: &ground.share,
             memory_mib: ground.memory_mib,
-            node: Some(self.number.place(&self.end, &path)),
+            node: Some(place),
         })?;
         let watch = Watch::new(&machine, Instant::now(), ground.time_max);
-        self.on = Some(On { machine, watch, orders, done: HashMap::new() });
+        self.on = Some(On { machine, watch, orders, monitor, done: HashMap::new() });
         Ok(())
     }
 
@@ -125,6 +126,16 @@ impl Node {
         written.map(|()| self.orders).map_err(|error| format!("node {}: {error}", self.number))
     }
 
+    /// Pulls its cable, or plugs it in: its card has no carrier meanwhile.
+    ///
+    /// # Errors
+    /// When it is off.
+    pub(super) fn plug(&mut self, is_plugged: bool) -> Result<(), String> {
+        let on = self.on.as_mut().ok_or_else(|| format!("node {} is off", self.number))?;
+        let told = on.monitor.write_all(machine::set_link(is_plugged).as_bytes());
+        told.map_err(|error| format!("node {}: {error}", self.number))
+    }
+
     /// The exit code of an order, once it was carried out.
     pub(super) fn outcome(&self, order: u32) -> Option<u8> {
         self.on.as_ref()?.done.get(&order).copied()
@@ -136,15 +147,15 @@ impl Node {
     }
 }
 
-/// Pipes for a machine's orders, without any of an earlier machine in them.
+/// Pipes to a machine, with nothing in them that an earlier one was told.
 fn pipes(path: &Path) -> Result<File, String> {
-    let [orders, unused] = ["in", "out"].map(|end| path.with_extension(end));
-    for pipe in [&orders, &unused] {
+    let [input, unused] = ["in", "out"].map(|end| path.with_extension(end));
+    for pipe in [&input, &unused] {
         // There are none yet at the first time.
         let _ = fs::remove_file(pipe);
         tools::output("mkfifo", [pipe])?;
     }
     // Also for reading, so that it opens before the machine is there.
-    let opened = OpenOptions::new().read(true).write(true).open(&orders);
-    opened.map_err(|error| format!("{}: {error}", orders.display()))
+    let opened = OpenOptions::new().read(true).write(true).open(&input);
+    opened.map_err(|error| format!("{}: {error}", input.display()))
 }

@@ -1,7 +1,7 @@
 //! Which of the two guests, and what follows from it.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -26,9 +26,9 @@ impl Number {
         format!("10.9.2.{self}")
     }
 
-    /// Its place at the wire.
-    pub(super) fn place<'a>(self, end: &'a End, orders: &'a Path) -> NodePlace<'a> {
-        NodePlace { number: self.0, end, orders }
+    /// Its place at the wire, with the pipes of its machine in `dir`.
+    pub(super) fn place<'a>(self, end: &'a End, dir: &'a Path) -> NodePlace<'a> {
+        NodePlace { number: self.0, end, dir }
     }
 }
 
@@ -54,11 +54,21 @@ pub(in crate::guest) struct NodePlace<'a> {
     pub(in crate::guest) number: u8,
     /// Its end of the wire.
     pub(in crate::guest) end: &'a End,
-    /// The pipes for its orders, without `.in` and `.out`.
-    pub(in crate::guest) orders: &'a Path,
+    /// Where its pipes are.
+    pub(in crate::guest) dir: &'a Path,
 }
 
 impl NodePlace<'_> {
+    /// The pipes for what is told to the guest, without `.in` and `.out`.
+    pub(in crate::guest) fn orders(&self) -> PathBuf {
+        self.dir.join("orders")
+    }
+
+    /// The pipes for what is told to the machine itself.
+    pub(in crate::guest) fn monitor(&self) -> PathBuf {
+        self.dir.join("monitor")
+    }
+
     /// What stands in front of each line that it writes.
     pub(in crate::guest) fn prefix(&self) -> String {
         format!("{}| ", self.number)

@@ -69,7 +69,7 @@ pub(super) enum Action {
         /// Such as `1%`.
         share: Loss,
     },
-    /// Turns a node's link off, and on again.
+    /// Pulls a node's cable, and plugs it in again.
     Down {
         /// Whose.
         node: Number,
