@@ -12,10 +12,12 @@ use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::hello::Hello;
 use crate::link::Link;
+use crate::outbound::Pumped;
 use crate::resolve;
 use crate::side::{Greeting, Heard, Meeting, Ready, Side, SideListener};
 use crate::sleeper::{Token, Watch};
 use crate::status;
+use crate::stock::Packet;
 use crate::sys::{Ask, Code, Info, Kind, Passive, Place};
 use crate::table::Phase;
 
@@ -33,7 +35,7 @@ const TRIES_MAX: usize = 100;
 pub(crate) enum Accepting {
     /// The provider, or on a side channel the peer, has still to say that it stands. Until then nothing
     /// is sent: the other side may not know this one yet.
-    Handshake { listener: ListenerId, endpoint: Box<Endpoint> },
+    Handshake { listener: ListenerId, endpoint: Box<Endpoint>, early: Vec<Packet> },
     /// The peer has not said hello yet.
     Greeting { listener: ListenerId, side: Side },
 }
@@ -225,7 +227,8 @@ impl Driver {
         }
         self.table.name_object(link.endpoint.object(), id);
         let endpoint = Box::new(Endpoint::new(link, id, offer.terms(&hello, peer)));
-        self.insert_accepting(id, Accepting::Handshake { listener, endpoint });
+        let early = Vec::new();
+        self.insert_accepting(id, Accepting::Handshake { listener, endpoint, early });
         Ok(())
     }
 
@@ -266,7 +269,7 @@ impl Driver {
                 let side = endpoint.link.side.as_mut();
                 return match side.map_or(Ready::NotYet, Side::hear_ready) {
                     Ready::NotYet => {}
-                    Ready::Yes => self.promote(index),
+                    Ready::Yes => self.greet_accepted(index),
                     Ready::Gone => self.on_accept_lost(index),
                 };
             }
@@ -308,7 +311,8 @@ impl Driver {
         };
         let endpoint = Endpoint::new(link, id, offer.terms(&greeting.hello, peer));
         // It goes back to the place that its id names, which was just left.
-        let accepting = Accepting::Handshake { listener, endpoint: Box::new(endpoint) };
+        let (endpoint, early) = (Box::new(endpoint), Vec::new());
+        let accepting = Accepting::Handshake { listener, endpoint, early };
         self.table.insert(id, Phase::Accepting(Box::new(accepting)));
     }
 
@@ -332,21 +336,69 @@ impl Driver {
         }
     }
 
-    /// Makes an endpoint of a connection that is finished.
-    pub(crate) fn promote(&mut self, index: usize) {
-        let Some(conn) = self.table.get(index) else { return };
-        let id = conn.id;
-        match std::mem::replace(&mut conn.phase, Phase::Gone) {
-            Phase::Accepting(accepting) => match *accepting {
-                Accepting::Handshake { listener, endpoint } => {
-                    let peer = endpoint.peer.clone();
+    /// Has the provider take the first packet, if one is owed; then it takes the user's, too.
+    pub(crate) fn greet_accepted(&mut self, index: usize) {
+        let Some((id, accepting)) = self.take_accepting(index) else { return };
+        let Accepting::Handshake { listener, mut endpoint, early } = accepting else {
+            return self.put_back(index, accepting);
+        };
+        let pumped = self.pump(&mut endpoint);
+        match pumped {
+            Ok(Pumped::All) => {
+                let peer = endpoint.peer.clone();
+                if let Some(conn) = self.table.get(index) {
                     conn.phase = Phase::Open(endpoint);
-                    self.table.mark_dirty(index);
-                    self.events.push_back(Event::Accepted { ep: id, listener, peer });
                 }
-                greeting => conn.phase = Phase::Accepting(Box::new(greeting)),
-            },
-            other => conn.phase = other,
+                self.events.push_back(Event::Accepted { ep: id, listener, peer });
+                for packet in early {
+                    self.on_arrived(index, packet);
+                }
+            }
+            Ok(_) => {
+                self.put_back(index, Accepting::Handshake { listener, endpoint, early });
+                self.table.mark_short(index);
+            }
+            Err(_) => {
+                self.put_back(index, Accepting::Handshake { listener, endpoint, early });
+                self.on_accept_lost(index);
+            }
+        }
+    }
+
+    /// A packet came before this side knew that the connection stands. Where the provider makes the
+    /// connections, it does now.
+    pub(crate) fn on_early_packet(&mut self, index: usize, packet: Packet) {
+        let Some((_, accepting)) = self.take_accepting(index) else { return };
+        match accepting {
+            Accepting::Handshake { listener, endpoint, mut early } => {
+                let is_connected = endpoint.link.side.is_none();
+                early.push(packet);
+                self.put_back(index, Accepting::Handshake { listener, endpoint, early });
+                if is_connected {
+                    self.greet_accepted(index);
+                }
+            }
+            greeting => {
+                self.wires.stock.give_back(packet);
+                self.put_back(index, greeting);
+            }
+        }
+    }
+
+    fn take_accepting(&mut self, index: usize) -> Option<(EpId, Accepting)> {
+        let conn = self.table.get(index)?;
+        match std::mem::replace(&mut conn.phase, Phase::Gone) {
+            Phase::Accepting(accepting) => Some((conn.id, *accepting)),
+            other => {
+                conn.phase = other;
+                None
+            }
+        }
+    }
+
+    fn put_back(&mut self, index: usize, accepting: Accepting) {
+        if let Some(conn) = self.table.get(index) {
+            conn.phase = Phase::Accepting(Box::new(accepting));
         }
     }
 

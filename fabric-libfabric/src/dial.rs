@@ -13,6 +13,7 @@ use crate::endpoint::{Endpoint, Terms};
 use crate::hello::Hello;
 use crate::limits::{CONTROL_PACKETS, PACKET_BYTES, PACKET_BYTES_MIN, PIECES_MAX};
 use crate::link::Link;
+use crate::outbound::Pumped;
 use crate::resolve;
 use crate::side::{Greeting, Heard, Meeting, Side};
 use crate::sleeper::{Token, Watch};
@@ -23,7 +24,9 @@ use crate::table::Phase;
 
 /// A connection that is being made.
 pub(crate) struct Dial {
-    pub(crate) link: Option<Link>,
+    link: Option<Link>,
+    /// Both sides have said hello; the provider has still to take the first packet.
+    ready: Option<Box<Endpoint>>,
     /// A side channel that is not connected yet.
     side: Option<Side>,
     /// The peer as the user named it.
@@ -46,6 +49,16 @@ enum Target {
 pub(crate) struct Offer {
     window: usize,
     token: u64,
+}
+
+impl Dial {
+    pub(crate) fn link(&self) -> Option<&Link> {
+        self.ready.as_ref().map(|endpoint| &endpoint.link).or(self.link.as_ref())
+    }
+
+    pub(crate) fn into_link(self) -> Option<Link> {
+        self.ready.map(|endpoint| endpoint.link).or(self.link)
+    }
 }
 
 impl Offer {
@@ -74,7 +87,15 @@ impl Driver {
         let rest = self.targets(addr)?;
         let id = self.table.next_id();
         let addr = addr.clone();
-        let dial = Dial { link: None, side: None, addr, rest, offer: None, early: Vec::new() };
+        let dial = Dial {
+            link: None,
+            ready: None,
+            side: None,
+            addr,
+            rest,
+            offer: None,
+            early: Vec::new(),
+        };
         let index = self.table.insert(id, Phase::Dialing(Box::new(dial)));
         self.deadlines.dials.push(id, Instant::now());
         let none = Error::new(ErrorKind::Address, "the peer has no address");
@@ -151,7 +172,10 @@ impl Driver {
     pub(crate) fn on_dial_connected(&mut self, index: usize, said: &[u8]) {
         let Some((_, addr)) = self.dialed(index) else { return };
         match Hello::decode(said) {
-            Ok(hello) => self.open_dialed(index, &hello),
+            Ok(hello) => {
+                self.ready_dialed(index, &hello);
+                self.greet_dialed(index);
+            }
             Err(error) => self.next_target(index, status::violation(&addr, &error)),
         }
     }
@@ -191,7 +215,8 @@ impl Driver {
             Heard::Nothing => Ok(()),
             Heard::Greeting(Greeting { hello, name }) if !name.is_empty() => {
                 self.meet(index, &name).map_err(|code| status::connect_error(code, &addr))?;
-                self.open_dialed(index, &hello);
+                self.ready_dialed(index, &hello);
+                self.greet_dialed(index);
                 Ok(())
             }
             Heard::Greeting(_) => {
@@ -217,19 +242,39 @@ impl Driver {
         }
     }
 
-    fn open_dialed(&mut self, index: usize, hello: &Hello) {
+    fn ready_dialed(&mut self, index: usize, hello: &Hello) {
         let Some((id, addr)) = self.dialed(index) else { return };
+        let scheme = self.scheme;
         let Some(dial) = self.dialing(index) else { return };
         let (Some(link), Some(offer)) = (dial.link.take(), dial.offer) else { return };
-        let early = std::mem::take(&mut dial.early);
         let at = link.endpoint.peer_addr();
-        let peer = at.map_or(addr, |at| resolve::addr_of(at, self.scheme));
-        let endpoint = Endpoint::new(link, id, offer.terms(hello, peer.clone()));
-        if let Some(conn) = self.table.get(index) {
-            conn.phase = Phase::Open(Box::new(endpoint));
+        let peer = at.map_or(addr, |at| resolve::addr_of(at, scheme));
+        dial.ready = Some(Box::new(Endpoint::new(link, id, offer.terms(hello, peer))));
+    }
+
+    /// Has the provider take the first packet, if one is owed; then it takes the user's, too.
+    pub(crate) fn greet_dialed(&mut self, index: usize) {
+        let ready = self.dialing(index).and_then(|dial| dial.ready.take());
+        let Some(mut endpoint) = ready else { return };
+        let pumped = self.pump(&mut endpoint);
+        if let Some(dial) = self.dialing(index) {
+            dial.ready = Some(endpoint);
         }
-        self.events.push_back(Event::Connected { ep: id, peer });
-        self.table.mark_dirty(index);
+        match pumped {
+            Ok(Pumped::All) => self.open_dialed(index),
+            Ok(_) => self.table.mark_short(index),
+            Err(code) => self.on_dial_lost(index, Some(code)),
+        }
+    }
+
+    fn open_dialed(&mut self, index: usize) {
+        let Some(conn) = self.table.get(index) else { return };
+        let Phase::Dialing(dial) = &mut conn.phase else { return };
+        let early = std::mem::take(&mut dial.early);
+        let Some(endpoint) = dial.ready.take() else { return };
+        let (ep, peer) = (conn.id, endpoint.peer.clone());
+        conn.phase = Phase::Open(endpoint);
+        self.events.push_back(Event::Connected { ep, peer });
         for packet in early {
             self.on_arrived(index, packet);
         }
@@ -263,7 +308,8 @@ impl Driver {
         let Some(dial) = self.dialing(index) else { return };
         dial.side = None;
         dial.offer = None;
-        let (link, early) = (dial.link.take(), std::mem::take(&mut dial.early));
+        let link = dial.ready.take().map(|endpoint| endpoint.link).or(dial.link.take());
+        let early = std::mem::take(&mut dial.early);
         for packet in early {
             self.wires.stock.give_back(packet);
         }

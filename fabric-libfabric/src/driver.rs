@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId};
 
 use crate::accept::Listeners;
 use crate::choose::Choice;
-use crate::endpoint::Farewell;
+use crate::endpoint::{Endpoint, Farewell};
 use crate::limits::{
     COMPLETIONS, CONTROL_PACKETS, DROP_NAPS, EVENTS_MAX, LOOK_EVERY, PACKET_BYTES, PIECES_MAX,
     RECEIVES_MAX, RETRY_AFTER, WINDOW_MAX, WINDOW_MIN,
@@ -57,10 +57,10 @@ pub(crate) struct Driver {
     pub(crate) waker: Arc<LibfabricWaker>,
     pub(crate) sleeper: Sleeper,
     /// The provider's queues are among what the sleeper watches.
-    has_fds: bool,
-    pace: Pace,
+    pub(crate) has_fds: bool,
+    pub(crate) pace: Pace,
     /// Somebody slept or will sleep on the descriptor.
-    is_armed: bool,
+    pub(crate) is_armed: bool,
     last_look: Instant,
     next_op: u64,
     pub(crate) wires: Wires,
@@ -164,12 +164,29 @@ impl Driver {
         }
     }
 
+    /// Sends what an endpoint has.
+    ///
+    /// # Errors
+    /// What the provider says when it takes no more.
+    pub(crate) fn pump(&mut self, endpoint: &mut Endpoint) -> Result<Pumped, Code> {
+        let Self { wires, regions, events, .. } = self;
+        endpoint.pump(&mut Shared { wires, regions, events })
+    }
+
     fn pump_one(&mut self, index: usize) {
+        match self.table.get(index).map(|conn| &conn.phase) {
+            Some(Phase::Open(_)) => self.pump_open(index),
+            Some(Phase::Dialing(_)) => self.greet_dialed(index),
+            Some(Phase::Accepting(_)) => self.greet_accepted(index),
+            _ => {}
+        }
+    }
+
+    fn pump_open(&mut self, index: usize) {
         self.repost_left(index);
-        let Some(endpoint) = self.table.endpoint(index) else { return };
-        let mut shared =
-            Shared { wires: &mut self.wires, regions: &mut self.regions, events: &mut self.events };
-        match endpoint.pump(&mut shared) {
+        let Self { table, wires, regions, events, .. } = self;
+        let Some(endpoint) = table.endpoint(index) else { return };
+        match endpoint.pump(&mut Shared { wires, regions, events }) {
             Ok(Pumped::All) => self.settle_end(index),
             Ok(Pumped::Short) => self.table.mark_short(index),
             Ok(Pumped::Denied { piece }) => {
@@ -194,85 +211,6 @@ impl Driver {
             self.flush();
             self.close_graves();
         }
-    }
-
-    /// Whether `turn` has something to do without asking anybody.
-    fn is_pending(&self) -> bool {
-        !self.events.is_empty()
-            || self.table.dirty_len() > 0
-            || (self.table.starved_len() > 0 && !self.recvs.is_empty())
-    }
-
-    /// Asks for the descriptor to become readable, and says whether something is there already.
-    ///
-    /// # Errors
-    /// `Host` or `Provider` when the provider or the host cannot be asked.
-    pub(crate) fn arm(&mut self) -> Result<bool, Error> {
-        let is_ready = self.prepare_to_sleep()?;
-        let nap = self.nap().filter(|_| !is_ready);
-        self.sleeper
-            .ring_after(nap)
-            .map_err(|error| status::host_error(error.into(), "setting a timer"))?;
-        Ok(is_ready)
-    }
-
-    fn prepare_to_sleep(&mut self) -> Result<bool, Error> {
-        self.flush();
-        if self.is_pending() || self.waker.take() {
-            return Ok(true);
-        }
-        self.is_armed = true;
-        if !self.has_fds {
-            return Ok(false);
-        }
-        let may_sleep = self.wires.opened.may_sleep();
-        may_sleep.map(|may| !may).map_err(|code| status::host_error(code, "preparing to wait"))
-    }
-
-    /// How long the descriptor may stay silent though something has come or can be tried again.
-    fn nap(&self) -> Option<Duration> {
-        let now = Instant::now();
-        // Providers of one host do nothing behind our back: a nudge tells of everything else.
-        let is_deaf = !self.has_fds && self.table.len() > 0;
-        let may_sleep = self.is_local && self.pace.is_quiet(now) && self.is_quiet();
-        let pace = (is_deaf && !may_sleep).then(|| self.pace.nap(now));
-        let is_waiting = self.table.has_short() || !self.graves.is_empty();
-        let retry = is_waiting.then_some(RETRY_AFTER);
-        pace.into_iter().chain(retry).min()
-    }
-
-    /// Sleeps until something happens, the waker was called, or the time is over.
-    ///
-    /// # Errors
-    /// `Host` or `Provider` when the host cannot wait.
-    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
-        if self.prepare_to_sleep()? {
-            return Ok(());
-        }
-        let failed = |error: std::io::Error| status::host_error(error.into(), "waiting");
-        self.sleeper.ring_after(None).map_err(failed)?;
-        let timeout = [timeout, self.time_left(), self.nap()].into_iter().flatten().min();
-        self.sleeper.sleep(timeout).map_err(failed)?;
-        self.waker.take();
-        Ok(())
-    }
-
-    /// Time until the domain's own next deadline.
-    pub(crate) fn time_left(&mut self) -> Option<Duration> {
-        let table = &self.table;
-        let all = &mut self.deadlines;
-        let is = |wanted: fn(&Phase) -> bool| move |ep| table.phase_of(ep).is_some_and(wanted);
-        let is_ending = |phase: &Phase| match phase {
-            Phase::Open(endpoint) => !endpoint.is_usable(),
-            phase => matches!(phase, Phase::Parting(_)),
-        };
-        let next = [
-            all.dials.next(is(|phase| matches!(phase, Phase::Dialing(_)))),
-            all.accepts.next(is(|phase| matches!(phase, Phase::Accepting(_)))),
-            all.lingers.next(is(is_ending)),
-        ];
-        let next = next.into_iter().flatten().min()?;
-        Some(next.saturating_duration_since(Instant::now()))
     }
 
     /// Connection events, if it is time to ask for them.
@@ -340,7 +278,7 @@ impl Driver {
                 let Some(index) = self.table.index_of_object(endpoint) else { return };
                 match self.table.get(index).map(|conn| &conn.phase) {
                     Some(Phase::Dialing(_)) => self.on_dial_connected(index, &said),
-                    Some(Phase::Accepting(_)) => self.promote(index),
+                    Some(Phase::Accepting(_)) => self.greet_accepted(index),
                     _ => {}
                 }
             }
@@ -439,7 +377,7 @@ impl Driver {
         }
     }
 
-    fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         let is_busy =
             |phase: &Phase| matches!(phase, Phase::Open(endpoint) if endpoint.in_flight > 0);
         !self.table.iter().any(|(_, conn)| is_busy(&conn.phase))

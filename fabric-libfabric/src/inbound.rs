@@ -60,15 +60,12 @@ impl Driver {
 
     /// A packet arrived.
     pub(crate) fn on_arrived(&mut self, index: usize, packet: Packet) {
-        if let Some(Phase::Accepting(_)) = self.table.get(index).map(|conn| &conn.phase) {
-            // The peer has finished, though the provider has not said so yet.
-            self.promote(index);
-        }
         match self.table.get(index).map(|conn| &mut conn.phase) {
             Some(Phase::Open(_)) => self.on_open_packet(index, packet),
             Some(Phase::Dialing(dial)) => dial.early.push(packet),
             Some(Phase::Parting(_)) => self.on_parting_packet(index, packet),
-            Some(Phase::Accepting(_) | Phase::Gone) | None => self.wires.stock.give_back(packet),
+            Some(Phase::Accepting(_)) => self.on_early_packet(index, packet),
+            Some(Phase::Gone) | None => self.wires.stock.give_back(packet),
         }
     }
 

@@ -52,6 +52,7 @@ mod resolve;
 mod scheme;
 mod serve;
 mod side;
+mod sleep;
 mod sleeper;
 mod status;
 mod stock;

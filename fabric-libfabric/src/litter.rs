@@ -18,6 +18,12 @@ pub(crate) fn new_name() -> String {
     format!("{SCHEME}{PREFIX}{}-{:016x}", std::process::id(), fastrand::u64(..))
 }
 
+/// Whether a name is one of this process.
+pub(crate) fn is_ours(name: &[u8]) -> bool {
+    let owner = file_of(name).and_then(|path| owner(path.file_name()?.to_str()?));
+    owner.is_some_and(|pid| pid == rustix::process::getpid())
+}
+
 /// Removes what the endpoint of a peer left that went without a goodbye. One that was not killed has
 /// closed its endpoint before its side channel, so there is nothing.
 pub(crate) fn sweep_after(name: Option<&[u8]>) {
@@ -69,9 +75,11 @@ mod tests {
     fn a_name_of_ours_leads_to_its_file_and_others_lead_nowhere() {
         let name = format!("{}:0:1\0", new_name());
         let file = file_of(name.as_bytes()).unwrap();
+        assert!(is_ours(name.as_bytes()));
         assert!(file.starts_with(DIR) && file.to_str().unwrap().ends_with(":0:1"));
         for name in ["fi_shm://other", "fi_shm://fabric-ofi-1-a/../../x", "fabric-ofi-1-a", ""] {
             assert_eq!(file_of(name.as_bytes()), None, "{name}");
+            assert!(!is_ours(name.as_bytes()));
         }
     }
 

@@ -36,7 +36,7 @@ impl Conn {
     /// The way to the peer, if there is one yet.
     pub(crate) fn link(&self) -> Option<&Link> {
         match &self.phase {
-            Phase::Dialing(dial) => dial.link.as_ref(),
+            Phase::Dialing(dial) => dial.link(),
             Phase::Accepting(accepting) => accepting.link(),
             Phase::Open(endpoint) => Some(&endpoint.link),
             Phase::Parting(link) => Some(link),
@@ -48,7 +48,7 @@ impl Conn {
     pub(crate) fn take_link(&mut self) -> Option<Link> {
         let phase = std::mem::replace(&mut self.phase, Phase::Gone);
         match phase {
-            Phase::Dialing(dial) => dial.link,
+            Phase::Dialing(dial) => dial.into_link(),
             Phase::Accepting(accepting) => accepting.into_link(),
             Phase::Open(endpoint) => Some(endpoint.link),
             Phase::Parting(link) => Some(*link),

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use libfabric_sys as ffi;
 
+use crate::litter;
+
 use super::contexts::Contexts;
 use super::memory::Desc;
 use super::opened::{Completion, Opened, Queue};
@@ -114,7 +116,7 @@ impl Endpoint {
     /// What the provider says.
     pub(crate) fn meet(&mut self, name: &[u8]) -> Result<(), Code> {
         let Some(own) = &self.own else { return Err(Code::NO_OPERATION) };
-        kin::know(name)?;
+        kin::know(name, litter::is_ours(name))?;
         match own.vector.insert(name) {
             Ok(number) => {
                 self.peer = Some(Peer { number, name: name.to_vec() });

@@ -37,18 +37,19 @@ pub(super) fn died(name: &[u8]) {
     family(|family| family.remove(name));
 }
 
-/// Another endpoint of this process begins to send to this name.
+/// Another endpoint of this process begins to send to this name. `is_ours` says whether it is one of
+/// this process: shm never forgets where such a one had its memory, so it must not be asked.
 ///
 /// # Errors
-/// When the one of this name is being closed.
-pub(super) fn know(name: &[u8]) -> Result<(), Code> {
+/// When the one of this name is being closed, or was.
+pub(super) fn know(name: &[u8], is_ours: bool) -> Result<(), Code> {
     family(|family| match family.get_mut(name) {
         Some(State::Alive(count)) => {
             *count += 1;
             Ok(())
         }
         Some(State::Dying) => Err(Code::GONE),
-        // It is another process's, or gone.
+        None if is_ours => Err(Code::GONE),
         None => Ok(()),
     })
 }
@@ -115,22 +116,23 @@ mod tests {
     fn who_is_known_stays_until_the_last_one_forgets_and_is_not_met_again() {
         let name = b"kin-test-one";
         born(name);
-        know(name).unwrap();
-        know(name).unwrap();
+        know(name, true).unwrap();
+        know(name, true).unwrap();
         forget(name);
         assert!(!retire(name));
         forget(name);
         assert!(retire(name));
-        assert!(know(name).is_err());
+        assert!(know(name, true).is_err());
         died(name);
-        assert!(know(name).is_ok());
+        assert!(know(name, true).is_err());
+        assert!(know(name, false).is_ok());
     }
 
     #[test]
     fn what_is_kept_goes_with_the_last_one_that_knows_it() {
         let (name, witness) = (b"kin-test-two", Arc::new(()));
         born(name);
-        know(name).unwrap();
+        know(name, true).unwrap();
         keep(vec![name.to_vec()], Box::new(witness.clone()));
         assert_eq!(Arc::strong_count(&witness), 2);
         forget(name);
