@@ -143,6 +143,7 @@ macro_rules! __with_cases {
                 revoke_gives_the_memory_back_as_it_was
                 revoke_works_after_the_endpoint_closed
                 revoke_stops_a_write_under_way
+                revoke_stops_a_read_under_way
                 revoking_twice_is_misuse
                 load_and_store_reach_exposed_memory
                 load_and_store_beyond_it_are_misuse

@@ -1,9 +1,11 @@
 //! What the owner of exposed memory can do with it.
 
 use bytes::Bytes;
-use fabric_core::{Access, Domain, EpId, ErrorKind, Exposure, RemoteKey, Slot};
+use fabric_core::{Access, Domain, EpId, ErrorKind, Exposure, RemoteKey, Returned, Slot};
 
-use super::{NO_EP, bytes_of, check_written, expose, memory, post_write, read, rma, write};
+use super::{
+    NO_EP, bytes_of, check_written, expose, memory, post_read, post_write, read, rma, write,
+};
 use crate::Harness;
 use crate::node::{Node, SLOTS};
 use crate::pair::{Pair, check_error, pattern};
@@ -59,6 +61,34 @@ pub(crate) fn revoke_stops_a_write_under_way<H: Harness>(harness: &H) {
         }
         pair.settle();
         assert!(slot.filled() == then, "the memory was written after revoke");
+    }
+}
+
+/// What the owner puts there after `revoke` is nobody else's to read.
+pub(crate) fn revoke_stops_a_read_under_way<H: Harness>(harness: &H) {
+    const LEN: usize = 2 << 20;
+    for turns in [0, 1, 2, 4] {
+        let mut pair = Pair::new(harness);
+        let mut exposed = memory(1, LEN);
+        exposed.buffer_mut().fill(0x11);
+        let key = expose(&mut pair, exposed, Access::READ);
+        post_read(&mut pair, key, 0, LEN);
+        for _ in 0..turns {
+            pair.client.turn();
+            pair.server.turn();
+        }
+        let mut slot = slot_of(rma(&mut pair.server).revoke(&key).expect("it is exposed"));
+        slot.buffer_mut().fill(0xee);
+        let done = pair.done_by_client();
+        let mut read = match done.returned {
+            Returned::Slot(slot) => slot,
+            other => panic!("a read gives its slot back, not {other:?}"),
+        };
+        assert!(!read.buffer_mut().contains(&0xee), "the memory was read after revoke");
+        match done.result {
+            Ok(()) => assert!(read.filled().iter().all(|&byte| byte == 0x11), "not what was there"),
+            Err(error) => check_error(&error, ErrorKind::Access),
+        }
     }
 }
 
