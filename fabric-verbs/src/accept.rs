@@ -133,18 +133,10 @@ impl Driver {
         };
         let in_scheme = |at| resolve::addr_in(open.addr.scheme(), at);
         let peer = link.peer_addr().map_or_else(|| open.addr.clone(), in_scheme);
-        if !link.is_on(self.queues.device()) {
-            link.reject(&full);
-            let text = format!("{peer} came in on another device than this domain's");
-            return Err(Error::new(ErrorKind::Unreachable, text));
-        }
-        let hello = match Hello::decode(request.private) {
-            Ok(hello) => hello,
-            Err(error) => {
-                link.reject(&[status::REJECT_FOREIGN]);
-                return Err(status::violation(&peer, &error));
-            }
-        };
+        let hello = self.vet(&link, request, &peer).map_err(|(reason, error)| {
+            link.reject(&[reason]);
+            error
+        })?;
         let id = self.table.next_id();
         link.set_cookie(id.0);
         let offer = match self.prepare(&mut link, id) {
@@ -171,6 +163,19 @@ impl Driver {
         self.table.insert(id, Phase::Accepting(Accepting { listener, endpoint }));
         self.deadlines.accepts.push(id, Instant::now());
         Ok(())
+    }
+
+    /// Whether a peer may connect; else what to tell it, and what to tell the user.
+    fn vet(&self, link: &Id, request: &Request<'_>, peer: &Addr) -> Result<Hello, (u8, Error)> {
+        let device = self.queues.device();
+        if !link.is_on(device) {
+            let text = format!("{peer} came in on another device than this domain's");
+            return Err((status::REJECT_FULL, Error::new(ErrorKind::Unreachable, text)));
+        }
+        check_mtu(link.path_mtu_bytes(), device.port_mtu_bytes(link.port()), peer)
+            .map_err(|error| (status::REJECT_MTU, error))?;
+        Hello::decode(request.private)
+            .map_err(|error| (status::REJECT_FOREIGN, status::violation(peer, &error)))
     }
 
     pub(crate) fn on_accept_event(&mut self, index: usize, event: &CmEvent) {
@@ -233,9 +238,58 @@ impl Driver {
     }
 }
 
+/// The one who connects sets the size of packets for both directions, by its own port. Where this
+/// side's takes smaller ones, large packets would be lost and the connection break later.
+///
+/// # Errors
+/// `Unreachable` if they do not fit.
+fn check_mtu(path: Option<usize>, port: Option<usize>, peer: &Addr) -> Result<(), Error> {
+    match (path, port) {
+        (Some(path), Some(port)) if path > port => {
+            let text = format!(
+                "{peer} sends packets of {path} bytes, and the port here takes {port}: set the \
+                 same MTU on both interfaces"
+            );
+            Err(Error::new(ErrorKind::Unreachable, text))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What a peer that wants to connect says.
 struct Request<'a> {
     private: &'a [u8],
     peer_reads: u8,
     peer_serves: u8,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_larger_than_the_port_takes_are_refused() {
+        let peer = Addr::new("verbs", "10.0.0.5", Some(7000));
+        let kind = |path, port| check_mtu(path, port, &peer).err().map(|error| error.kind());
+        assert_eq!(kind(Some(4096), Some(1024)), Some(ErrorKind::Unreachable));
+        for fine in [(Some(1024), Some(1024)), (Some(1024), Some(4096)), (None, Some(1024))] {
+            assert_eq!(kind(fine.0, fine.1), None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod on_device {
+    use crate::both::Both;
+
+    #[test]
+    fn both_ends_use_the_packet_size_of_their_port() {
+        let Some(mut both) = Both::new(true) else { return };
+        let driver = &mut both.domain.driver;
+        let port_mtu = driver.queues.device().mtu_bytes();
+        for ep in [both.dialed[0], both.accepted[0]] {
+            let (_, endpoint) = driver.table.endpoint_of(ep).unwrap();
+            assert_eq!(endpoint.link.path_mtu_bytes(), Some(port_mtu));
+        }
+    }
 }

@@ -264,6 +264,15 @@ impl Driver {
                 let why = Error::new(ErrorKind::Host, "the RDMA device is going away");
                 self.end(index, why, None);
             }
+            // It was taken for finished when its first packet came, and the connection manager, which
+            // would tell of its end, has given it up.
+            CmKind::Failed | CmKind::Rejected => {
+                let why = match self.table.endpoint(index) {
+                    Some(endpoint) => status::cm_error(event.status, &endpoint.peer),
+                    None => return,
+                };
+                self.end(index, why, None);
+            }
             CmKind::Other(code) => tracing::debug!(code, "connection event"),
             _ => {}
         }

@@ -29,6 +29,8 @@
 #![deny(unsafe_code)]
 
 mod accept;
+#[cfg(test)]
+mod both;
 mod buffers;
 mod choice;
 mod credit;

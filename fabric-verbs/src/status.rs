@@ -68,6 +68,13 @@ pub(crate) fn rejection(status: i32, told: &[u8], peer: &dyn fmt::Display) -> Er
             let text = format!("{peer} speaks another version: bring both sides to the same one");
             Error::new(ErrorKind::Protocol, text)
         }
+        BY_PEERS_CHOICE if told.first() == Some(&REJECT_MTU) => {
+            let text = format!(
+                "{peer} takes smaller packets than this side sends: set the same MTU on both \
+                 interfaces"
+            );
+            Error::new(ErrorKind::Unreachable, text)
+        }
         BY_PEERS_CHOICE => {
             Error::new(ErrorKind::Refused, format!("{peer} takes no more connections for now"))
         }
@@ -84,6 +91,8 @@ pub(crate) fn rejection(status: i32, told: &[u8], peer: &dyn fmt::Display) -> Er
 pub(crate) const REJECT_FOREIGN: u8 = 1;
 /// First byte of a rejection by this provider: a limit is reached.
 pub(crate) const REJECT_FULL: u8 = 2;
+/// First byte of a rejection by this provider: packets of that size do not fit here.
+pub(crate) const REJECT_MTU: u8 = 3;
 
 fn nobody(peer: &dyn fmt::Display) -> Error {
     let text = format!("nobody listens at {peer}: start the peer or check the port");
@@ -288,6 +297,7 @@ mod tests {
         assert_eq!(rejection(8, &[], &peer).kind(), ErrorKind::Refused);
         assert_eq!(rejection(28, &[REJECT_FOREIGN], &peer).kind(), ErrorKind::Protocol);
         assert_eq!(rejection(28, &[REJECT_FULL], &peer).kind(), ErrorKind::Refused);
+        assert_eq!(rejection(28, &[REJECT_MTU], &peer).kind(), ErrorKind::Unreachable);
         assert_eq!(rejection(-111, &[], &peer).kind(), ErrorKind::Refused);
         for status in -200..200 {
             assert!(!rejection(status, &[], &peer).to_string().contains('\n'));

@@ -172,6 +172,27 @@ fn a_peer_at_another_device_is_unreachable_unless_the_device_was_named() {
     assert!(why.to_string().contains(&format!("?device={}", first.device)), "{why}");
 }
 
+/// Nobody is at that address; the way there is looked for on the named device alone.
+#[test]
+fn a_named_device_is_kept_to_though_the_route_leaves_through_another() {
+    let Some([first, second]) = two() else { return };
+    let neighbour = first.neighbour().to_string();
+    let interface = interface_of(&first.device);
+    // So that the host finds its way without an answer.
+    let known = ["neigh", "replace", &neighbour, "lladdr", "02:00:00:00:00:77", "dev", &interface];
+    assert!(Command::new("ip").args(known).status().expect("iproute2 is installed").success());
+    let options = VerbsOptions { device: Some(second.device.clone()), ..Default::default() };
+    let mut domain = VerbsFabric::new(options).open().unwrap();
+    domain.connect(&first.at(&neighbour)).unwrap();
+    let why = end_of(&mut domain).to_string();
+    assert!(!why.contains("another device"), "{why}");
+}
+
+fn interface_of(device: &str) -> String {
+    let parent = fs::read_to_string(format!("/sys/class/infiniband/{device}/parent"));
+    parent.expect("a soft-RoCE link has an interface").trim().to_owned()
+}
+
 fn end_of(domain: &mut VerbsDomain) -> fabric_core::Error {
     let mut events = Vec::new();
     for _ in 0..TURNS_MAX {

@@ -10,6 +10,7 @@ use rdma_sys as ffi;
 use rustix::io::ioctl_fionbio;
 use socket2::{SockAddr, SockAddrStorage};
 
+use super::device::mtu_bytes;
 use super::event::{CmEvent, CmKind, UdRoute};
 use super::work::{self, Wr};
 use super::{Device, Queues, RecvWr, check, check_errno, note_leak};
@@ -243,6 +244,21 @@ impl Id {
     pub(crate) fn is_on(&self, device: &Device) -> bool {
         // SAFETY: the id is alive.
         ptr::eq(unsafe { (*self.raw()).verbs }, device.raw())
+    }
+
+    /// Bytes of the largest packet on its way, if its transport says so.
+    pub(crate) fn path_mtu_bytes(&self) -> Option<usize> {
+        // SAFETY: the id is alive, and so is its route, which has that many paths.
+        let route = unsafe { &(*self.raw()).route };
+        let path = NonNull::new(route.path_rec).filter(|_| route.num_paths > 0)?;
+        // SAFETY: as above.
+        mtu_bytes(u32::from(unsafe { path.as_ref() }.mtu))
+    }
+
+    /// The port of its device.
+    pub(crate) fn port(&self) -> u8 {
+        // SAFETY: the id is alive.
+        unsafe { (*self.raw()).port_num }
     }
 
     /// Sets how long the peer's device may take to acknowledge before a message is sent again:

@@ -136,10 +136,12 @@ impl Device {
 
     /// Bytes of the largest datagram that its ports take.
     pub(crate) fn mtu_bytes(&self) -> usize {
-        let codes =
-            self.ports().filter_map(|port| self.port(port).ok()).map(|attr| attr.active_mtu);
-        // Codes 1 to 5 stand for 256 to 4096 bytes.
-        codes.map(|code| 128usize << code.min(5)).min().unwrap_or(256)
+        self.ports().filter_map(|port| self.port_mtu_bytes(port)).min().unwrap_or(256)
+    }
+
+    /// Bytes of the largest packet that a port takes.
+    pub(crate) fn port_mtu_bytes(&self, port: u8) -> Option<usize> {
+        mtu_bytes(self.port(port).ok()?.active_mtu)
     }
 
     /// The IP addresses in the tables of its ports.
@@ -208,6 +210,11 @@ impl Device {
         let node_type = unsafe { (*(*self.raw()).device).node_type };
         node_type == ffi::ibv_node_type::IBV_NODE_RNIC
     }
+}
+
+/// What a code of InfiniBand's means: 1 to 5 stand for 256 to 4096 bytes.
+pub(super) fn mtu_bytes(code: u32) -> Option<usize> {
+    (1..=5).contains(&code).then(|| 128 << code)
 }
 
 /// The table of extended calls in front of a context, if there is one with `query_port` in it. The
