@@ -75,7 +75,7 @@ fn a_socket_has_a_domain_on_each_device_that_its_addresses_mean() {
         pushers.push(push);
     }
     let mut came: Vec<String> = (0..3)
-        .map(|_| String::from_utf8_lossy(&pull.recv_timeout(LONG).unwrap().first()).into_owned())
+        .map(|_| String::from_utf8_lossy(pull.recv_timeout(LONG).unwrap().first()).into_owned())
         .collect();
     came.sort_unstable();
     came.dedup();
