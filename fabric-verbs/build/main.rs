@@ -3,10 +3,13 @@
 
 mod needs;
 
+use std::path::PathBuf;
+
 fn main() {
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-env-changed=LIBCLANG_PATH");
-    if let Some(problem) = needs::missing() {
+    let libclang = std::env::var_os("LIBCLANG_PATH").map(PathBuf::from);
+    if let Some(problem) = needs::missing(libclang.as_deref()) {
         eprintln!("fabric-verbs cannot be built here: {problem}");
         std::process::exit(1);
     }

@@ -1,18 +1,19 @@
 //! What building this crate needs besides Rust. The workspace's tasks ask the same, so that they
 //! leave the crate out where it cannot be built.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The newest libclang that the bindings' generator understands.
-const CLANG_MAX: u32 = 15;
+pub(crate) const CLANG_MAX: u32 = 15;
 
 const INSTALL: &str =
     "apt-get install libibverbs-dev librdmacm-dev pkg-config clang-14 libclang-14-dev";
 
-/// What is missing on this host and how to get it, in one line.
-pub(crate) fn missing() -> Option<String> {
-    check_pkg_config().and_then(|()| check_libclang()).err()
+/// What is missing on this host and how to get it, in one line. `named` is the directory of libclang
+/// that the generator is told to take, if any.
+pub(crate) fn missing(named: Option<&Path>) -> Option<String> {
+    check_pkg_config().and_then(|()| check_libclang(named)).err()
 }
 
 fn check_pkg_config() -> Result<(), String> {
@@ -26,9 +27,9 @@ fn check_pkg_config() -> Result<(), String> {
     Ok(())
 }
 
-fn check_libclang() -> Result<(), String> {
-    if let Some(path) = std::env::var_os("LIBCLANG_PATH") {
-        return match version_of(&PathBuf::from(path)) {
+fn check_libclang(named: Option<&Path>) -> Result<(), String> {
+    if let Some(path) = named {
+        return match version_of(path) {
             Some(version) if version > CLANG_MAX => Err(format!(
                 "LIBCLANG_PATH names libclang {version}, the bindings need {CLANG_MAX} at most: \
                  {INSTALL}, then LIBCLANG_PATH=/usr/lib/llvm-14/lib"
@@ -48,7 +49,7 @@ fn check_libclang() -> Result<(), String> {
 
 /// The versions of LLVM with a libclang, as Debian and its kin lay them out; others set
 /// `LIBCLANG_PATH`.
-fn installed() -> Vec<u32> {
+pub(crate) fn installed() -> Vec<u32> {
     let Ok(dirs) = std::fs::read_dir("/usr/lib") else { return Vec::new() };
     let libs = dirs.flatten().map(|dir| dir.path().join("lib"));
     libs.filter(|lib| has_libclang(lib)).filter_map(|lib| version_of(&lib)).collect()

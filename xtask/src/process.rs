@@ -20,6 +20,9 @@ impl Cargo {
         command.current_dir(root).arg(name).stdin(Stdio::null());
         // Ours, not the business of what we start.
         command.env_remove("CARGO_MANIFEST_DIR");
+        if let Some(dir) = left_out::libclang() {
+            command.env(left_out::LIBCLANG_VARIABLE, dir);
+        }
         Self { command, name: format!("cargo {name}") }
     }
 
@@ -38,7 +41,8 @@ impl Cargo {
         self
     }
 
-    /// For all crates of the workspace that can be built on this host. Says which cannot, and why.
+    /// For all crates of the workspace that can be built on this host, as users get them. Says which
+    /// cannot, and why.
     pub(crate) fn workspace(self) -> Self {
         let all = self.args(["--workspace"]);
         match left_out::verbs() {
@@ -48,6 +52,17 @@ impl Cargo {
             }
             None => all,
         }
+    }
+
+    /// The same with all features that can be built on this host.
+    pub(crate) fn workspace_featured(self, root: &Path) -> Self {
+        let all = self.workspace();
+        if left_out::verbs().is_none() {
+            return all.args(["--all-features"]);
+        }
+        let features = left_out::other_features(root).join(",");
+        println!("features that need it are left out; those that are built: {features}");
+        all.args(["--features", &features])
     }
 
     /// Sets an environment variable.

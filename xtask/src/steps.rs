@@ -108,15 +108,19 @@ fn format(ground: &Ground) -> Outcome {
     Ok("formatted".to_owned())
 }
 
+/// Once as users get it and once with all features.
 fn clippy(ground: &Ground) -> Outcome {
-    let clippy = Cargo::new(&ground.root, "clippy").workspace().args(["--all-targets"]);
-    clippy.args(["--", "-D", "warnings"]).run()?;
+    let clippy = || Cargo::new(&ground.root, "clippy");
+    for clippy in [clippy().workspace(), clippy().workspace_featured(&ground.root)] {
+        clippy.args(["--all-targets", "--", "-D", "warnings"]).run()?;
+    }
     Ok("no warnings".to_owned())
 }
 
 /// Also writes the ledger of the conformance suite, so that it runs once.
 fn tests(ground: &Ground) -> Outcome {
-    let tests = Cargo::tests(&ground.root).workspace().args(["--no-fail-fast"]);
+    let tests = Cargo::tests(&ground.root).workspace_featured(&ground.root);
+    let tests = tests.args(["--no-fail-fast"]);
     tests.env(conformance::LEDGER_VARIABLE, &ground.ledger).run()?;
     Ok("all tests of the workspace".to_owned())
 }
@@ -125,12 +129,12 @@ fn doc_tests(ground: &Ground) -> Outcome {
     if !has_nextest(&ground.root) {
         return Ok("ran with the tests".to_owned());
     }
-    Cargo::new(&ground.root, "test").workspace().args(["--doc"]).run()?;
+    Cargo::new(&ground.root, "test").workspace_featured(&ground.root).args(["--doc"]).run()?;
     Ok("all examples in documentation".to_owned())
 }
 
 fn docs(ground: &Ground) -> Outcome {
-    let doc = Cargo::new(&ground.root, "doc").workspace().args(["--no-deps"]);
+    let doc = Cargo::new(&ground.root, "doc").workspace_featured(&ground.root).args(["--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings").run()?;
     Ok("no warnings".to_owned())
 }

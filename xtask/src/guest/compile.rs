@@ -23,10 +23,6 @@ pub(super) fn fabric(root: &Path) -> Result<PathBuf, String> {
 /// When it does not build, or builds no such program.
 pub(super) fn executable(build: Cargo, target: &str) -> Result<PathBuf, String> {
     let build = build.args(["--message-format", "json-render-diagnostics"]);
-    let build = match packages::libclang() {
-        Some(dir) => build.env("LIBCLANG_PATH", dir),
-        None => build,
-    };
     let messages = build.output()?;
     let mut messages = Message::parse_stream(messages.as_bytes());
     let built = messages.find_map(|message| match message {
