@@ -37,6 +37,8 @@ enum Task {
     Test(TestArguments),
     /// What continuous integration runs: the same as `test`
     Ci(TestArguments),
+    /// Installs what building and testing RDMA takes: as root, on Debian or Ubuntu
+    Setup,
     /// Which crate may depend on which, and what crates promise about themselves
     Layers,
     /// Checks on the text of the workspace
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
             told(steps::run(&root, on_failure(&arguments)))
         }
         Task::Instructions(arguments) => told(instructions::main(&root, &arguments)),
+        Task::Setup => told(guest::setup()),
         Task::Layers => told(layers::run(&root)),
         Task::Tidy => told(tidy::run(&root)),
         Task::Conformance { cases } => told(conformance::run(&root, cases)),

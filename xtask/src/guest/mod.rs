@@ -38,6 +38,7 @@ use scratch::Scratch;
 pub(crate) use softroce::{TestArguments, test};
 
 use crate::process::target_dir;
+use crate::report::Outcome;
 
 const TIMEOUT_S: u64 = 1800;
 
@@ -71,6 +72,16 @@ pub(crate) struct Arguments {
     /// What to run; it sees this host's files, and writes to /share what should stay
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
+}
+
+/// Installs what building and testing RDMA takes, the guest included.
+///
+/// # Errors
+/// With the command that installs what is missing, or with why it failed.
+pub(crate) fn setup() -> Outcome {
+    packages::ensure_headers()?;
+    packages::ensure_host()?;
+    Ok("everything that RDMA takes is installed".to_owned())
 }
 
 /// Runs the command and ends as it does; with 124 when time is over and 125 when there is no
