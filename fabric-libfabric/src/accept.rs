@@ -11,6 +11,7 @@ use crate::dial::Offer;
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::hello::Hello;
+use crate::limits::GREETINGS_MAX;
 use crate::link::Link;
 use crate::outbound::Pumped;
 use crate::resolve;
@@ -232,6 +233,18 @@ impl Driver {
         Ok(())
     }
 
+    /// The oldest of too many that never say hello makes room.
+    fn drop_oldest_greeting(&mut self) {
+        let is_greeting = |phase: &Phase| matches!(phase, Phase::Accepting(one) if matches!(**one, Accepting::Greeting { .. }));
+        let greetings = || self.table.iter().filter(|(_, conn)| is_greeting(&conn.phase));
+        if greetings().count() >= GREETINGS_MAX
+            && let Some((oldest, _)) = greetings().min_by_key(|(_, conn)| conn.id)
+        {
+            let error = Error::new(ErrorKind::TimedOut, "too many peers have not said hello");
+            self.fail_accept(oldest, error);
+        }
+    }
+
     fn insert_accepting(&mut self, id: EpId, accepting: Accepting) {
         self.table.insert(id, Phase::Accepting(Box::new(accepting)));
         self.deadlines.accepts.push(id, Instant::now());
@@ -251,6 +264,7 @@ impl Driver {
                     return self.events.push_back(Event::AcceptFailed { listener, error });
                 }
             };
+            self.drop_oldest_greeting();
             let id = self.table.next_id();
             match self.sleeper.add(side.as_fd(), Token(id.0), Watch::In) {
                 Ok(()) => self.insert_accepting(id, Accepting::Greeting { listener, side }),

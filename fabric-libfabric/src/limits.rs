@@ -46,6 +46,9 @@ pub(crate) const REGIONS_MAX: usize = 16 << 10;
 /// Segments in one send; they are gathered by copying.
 pub(crate) const SEGMENTS_MAX: usize = 16;
 
+/// Peers that connected to a side channel and have not said hello; one more drops the oldest.
+pub(crate) const GREETINGS_MAX: usize = 1024;
+
 /// Backlog of a listener; the kernel lowers it to its own limit.
 pub(crate) const BACKLOG: i32 = 4096;
 
@@ -58,11 +61,11 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_micros(100);
 
 /// A peer that got nothing for this long may have fallen asleep, where a provider has no descriptor
 /// to sleep on: it is nudged.
-pub(crate) const NUDGE_AFTER: Duration = Duration::from_micros(100);
+pub(crate) const NUDGE_AFTER: Duration = Duration::from_micros(50);
 
-/// Where nothing came for this long, a nudge announces what comes next: naps can be without end. More
-/// than [`NUDGE_AFTER`] by far.
-pub(crate) const QUIET_AFTER: Duration = Duration::from_millis(2);
+/// Where nothing came for this long, a nudge announces what comes next: one can sleep without end. More
+/// than [`NUDGE_AFTER`] by far, and short, as a descriptor tells of nothing before that.
+pub(crate) const QUIET_AFTER: Duration = Duration::from_micros(200);
 
 /// The shortest and the longest nap between two looks, where a provider has no descriptor.
 pub(crate) const NAP_MIN: Duration = Duration::from_micros(20);

@@ -22,7 +22,7 @@ impl Driver {
     /// # Errors
     /// `Host` or `Provider` when the provider or the host cannot be asked.
     pub(crate) fn arm(&mut self) -> Result<bool, Error> {
-        let is_ready = self.prepare_to_sleep()?;
+        let is_ready = self.prepare_to_sleep()? || self.may_come_unannounced();
         let nap = self.nap().filter(|_| !is_ready);
         self.sleeper
             .ring_after(nap)
@@ -41,6 +41,11 @@ impl Driver {
         }
         let may_sleep = self.wires.opened.may_sleep();
         may_sleep.map(|may| !may).map_err(|code| status::host_error(code, "preparing to wait"))
+    }
+
+    /// Whether something may come in the next moment that no nudge announces.
+    fn may_come_unannounced(&self) -> bool {
+        self.is_local && self.table.len() > 0 && !self.pace.is_quiet(Instant::now())
     }
 
     /// How long the descriptor may stay silent though something has come or can be tried again.
