@@ -53,6 +53,8 @@ pub(crate) fn find(ask: &Ask) -> Result<Option<Info>, Code> {
         Err(Code::NO_DATA) => return Ok(None),
         Err(code) => return Err(code),
     };
+    // Not every provider looks at this hint.
+    found.retain(|info| ask.domain.as_ref().is_none_or(|domain| info.domain() == *domain));
     if ask.provider.is_none() {
         found.sort_by_key(|info| LAST_RESORT.contains(&info.provider().as_str()));
     }
@@ -62,7 +64,10 @@ pub(crate) fn find(ask: &Ask) -> Result<Option<Info>, Code> {
 /// Which of the wishes leaves nothing over. Each is dropped in turn.
 fn explain(ask: &Ask) -> String {
     let offered = |ask: Ask| -> BTreeSet<String> {
-        ask.find().unwrap_or_default().iter().map(Info::provider).collect()
+        let kinds = [Kind::Connected, Kind::Datagram].map(Some);
+        let asks = kinds.map(|kind| Ask { kind, ..ask.clone() });
+        let found = asks.iter().flat_map(|ask| ask.find().unwrap_or_default());
+        found.map(|info| info.provider()).collect()
     };
     let anything = Ask { depth: 0, ..Ask::default() };
     let version = open_library().map(|(major, minor)| format!("{major}.{minor}"));
