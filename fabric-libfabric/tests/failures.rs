@@ -175,8 +175,20 @@ fn a_peer_in_a_process_of_its_own() {
     }
 }
 
+/// Runs this program again; `FABRIC_TEST_LOADER` names a loader and its options, where it takes one
+/// to have another version of the libraries.
+fn this_program() -> Command {
+    let Ok(loader) = std::env::var("FABRIC_TEST_LOADER") else {
+        return Command::new(std::env::current_exe().unwrap());
+    };
+    let mut words = loader.split_whitespace();
+    let mut command = Command::new(words.next().unwrap());
+    command.args(words).arg(std::env::args_os().next().unwrap());
+    command
+}
+
 fn start_peer(of: &Addr, talks: bool) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = this_program();
     command.args(["--exact", "a_peer_in_a_process_of_its_own"]);
     command.env(PEER_OF, of.to_string()).stdout(Stdio::null()).stderr(Stdio::null());
     if talks {
