@@ -76,9 +76,13 @@ impl Credit {
         self.granted.wrapping_sub(self.used) as usize
     }
 
-    /// Allows as many packets as fill the window, and says how many more that are.
+    /// Allows as many packets as fill the window, and says how many more that are: a quarter of it
+    /// at least, so that they are posted together.
     pub(crate) fn top_up(&mut self, window: usize) -> usize {
         let more = window.saturating_sub(self.outstanding());
+        if more < window.div_ceil(4) {
+            return 0;
+        }
         self.granted = self.granted.wrapping_add(more as u32);
         more
     }

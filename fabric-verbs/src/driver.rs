@@ -10,13 +10,13 @@ use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId};
 use crate::accept::Listeners;
 use crate::buffers::{OutPackets, Registry};
 use crate::choice;
-use crate::kernel::Sleeper;
+use crate::kernel::{Ready, Sleeper};
 use crate::limits::{
     COMPLETIONS, CONTROL_PACKETS, EVENTS_MAX, PACKET_BYTES, STOCK_MAX, WINDOW_MAX, WINDOW_MIN,
 };
 use crate::multicast::{GROUP_RECV, GROUP_SEND, Groups};
 use crate::options::VerbsOptions;
-use crate::outbound::{Pumped, Shared};
+use crate::outbound::{Batch, Pumped, Shared};
 use crate::packet::Reason;
 use crate::patience::Patience;
 use crate::recvs::Recvs;
@@ -30,6 +30,9 @@ use crate::waker::VerbsWaker;
 /// How often connection events are asked for while nobody sleeps. Asking is a system call, which
 /// polling for completions is not.
 const LOOK_EVERY: Duration = Duration::from_micros(100);
+
+/// Turns that brought something for each look at the clock.
+const TURNS_PER_LOOK: u32 = 16;
 
 /// How long a dropped domain waits for what it sent, in naps of a millisecond.
 const DROP_NAPS: usize = 50;
@@ -68,10 +71,16 @@ pub(crate) struct Driver {
     is_haunted: bool,
     pub(crate) waker: Arc<VerbsWaker>,
     pub(crate) sleeper: Sleeper,
+    /// What was ready at the end of a sleep and was not looked at yet.
+    pub(crate) slept: Option<Ready>,
     /// Somebody slept or will sleep on the descriptor.
     pub(crate) is_armed: bool,
     pub(crate) patience: Patience,
     last_look: Instant,
+    turns: u32,
+    /// Empty; keeps its room.
+    completions: Vec<Completion>,
+    batch: Batch,
     next_op: u64,
     pub(crate) channel: Arc<EventChannel>,
     pub(crate) queues: Arc<Queues>,
@@ -96,7 +105,7 @@ impl Driver {
         let queues = Queues::new(&device, completions, receives).map_err(status::open_error)?;
         let patience = Patience::new(options.look_max);
         let waker = VerbsWaker::new().map_err(status::open_error)?;
-        let sleeper = Sleeper::new(&[queues.fd(), channel.fd(), waker.fd()]);
+        let sleeper = Sleeper::new([queues.fd(), channel.fd(), waker.fd()]);
         Ok(Self {
             table: Table::default(),
             graves: Vec::new(),
@@ -123,9 +132,13 @@ impl Driver {
             is_haunted: false,
             waker,
             sleeper: sleeper.map_err(status::open_error)?,
+            slept: None,
             is_armed: true,
             patience,
             last_look: Instant::now(),
+            turns: 0,
+            completions: Vec::new(),
+            batch: Batch::default(),
             next_op: 0,
             channel,
             queues,
@@ -183,6 +196,7 @@ impl Driver {
             packets: &self.out,
             registry: &self.registry,
             room: &mut self.room,
+            batch: &mut self.batch,
             events: &mut self.events,
         };
         match endpoint.pump(&mut shared) {
@@ -199,8 +213,8 @@ impl Driver {
     pub(crate) fn turn(&mut self, events_max: usize) {
         self.flush();
         if self.events.len() < events_max {
-            self.look();
-            self.drain_completions(events_max.min(EVENTS_MAX));
+            let came = self.drain_completions(events_max.min(EVENTS_MAX));
+            self.look(came);
             self.expire();
             self.resume_starved();
             self.restock();
@@ -217,24 +231,42 @@ impl Driver {
     }
 
     /// Connection events and the events of the completion queue, if it is time to ask for them.
-    fn look(&mut self) {
+    /// While completions come, only some turns look at the clock.
+    fn look(&mut self, came: bool) {
+        self.turns = self.turns.wrapping_add(1);
+        if came && !self.is_armed && !self.turns.is_multiple_of(TURNS_PER_LOOK) {
+            return;
+        }
         let now = Instant::now();
         if !self.is_armed && now.saturating_duration_since(self.last_look) < LOOK_EVERY {
             return;
         }
         self.last_look = now;
         self.stock.age(now);
-        match self.sleeper.sleep(Some(Duration::ZERO)) {
-            Ok(false) => return,
-            Ok(true) => {}
-            // The next `wait` says what is wrong with it.
-            Err(error) => tracing::debug!(%error, "polling failed"),
+        let ready = match self.slept.take() {
+            Some(ready) => ready,
+            None => self.ask(),
+        };
+        if ready.completions {
+            self.queues.take_event();
         }
-        self.queues.take_events();
-        self.is_armed = false;
-        while let Some(event) = self.channel.next() {
+        if ready.any() {
+            self.is_armed = false;
+        }
+        while ready.connections
+            && let Some(event) = self.channel.next()
+        {
             self.on_cm_event(event);
         }
+    }
+
+    fn ask(&self) -> Ready {
+        let asked = self.sleeper.sleep(Some(Duration::ZERO));
+        asked.unwrap_or_else(|error| {
+            // The next `wait` says what is wrong with it.
+            tracing::debug!(%error, "polling failed");
+            Ready::UNKNOWN
+        })
     }
 
     fn on_cm_event(&mut self, event: CmEvent) {
@@ -280,7 +312,7 @@ impl Driver {
 
     /// Takes completions until the queue is empty or there are enough events. Says whether any came.
     pub(crate) fn drain_completions(&mut self, events_max: usize) -> bool {
-        let (mut batch, mut came) = (Vec::new(), false);
+        let (mut batch, mut came) = (std::mem::take(&mut self.completions), false);
         loop {
             let more = match self.queues.poll(&mut batch) {
                 Ok(more) => more,
@@ -296,9 +328,9 @@ impl Driver {
             if !more {
                 // Nothing of them is left in the queue.
                 self.graves.clear();
-                return came;
             }
-            if self.events.len() >= events_max {
+            if !more || self.events.len() >= events_max {
+                self.completions = batch;
                 return came;
             }
         }
@@ -351,6 +383,9 @@ impl Driver {
 
     /// Free packets go back to the device.
     pub(crate) fn restock(&mut self) {
+        if !self.stock.is_short_of(self.reserved) {
+            return;
+        }
         if let Err(error) = self.stock.grow_to(self.reserved, &self.queues) {
             tracing::debug!(%error, "as many packets as there are have to do");
         }

@@ -291,7 +291,7 @@ impl Group {
         let op = Op::Datagram { to: way.handle.clone(), qp: way.qp, qkey: way.qkey };
         let id = GROUP_SEND | self.number << NUMBER_SHIFT | self.next_seq;
         let wr = Wr { id, op, sges: smallvec![packet.sge()], signal: true, inline: false };
-        let posted = self.link.post(std::slice::from_ref(&wr)).1;
+        let posted = self.link.post_one(wr);
         posted.map_err(|error| status::host_error(error, "sending to a group"))?;
         self.sending.push_back((self.next_seq, packet));
         self.next_seq = (self.next_seq + 1) & LOW;

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::io;
 
 use fabric_core::{Event, SendBuf};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::buffers::{OutPackets, Packet, Registry};
 use crate::endpoint::{Endpoint, Flight, Hold, Message, Outgoing, Stage};
 use crate::limits::{COPY_BYTES_MAX, POST_BATCH, SEND_QUEUE, SEND_QUEUE_RESERVE, UNSIGNALLED_MAX};
 use crate::packet::{HEAD_BYTES, Head, Kind};
-use crate::sys::{Op, Sge, Wr};
+use crate::sys::{Chain, Op, Sges, Wr};
 use crate::works::{Answer, Piece, cut};
 
 /// What all endpoints of a domain share on the way out.
@@ -19,7 +19,17 @@ pub(crate) struct Shared<'a> {
     pub(crate) registry: &'a Registry,
     /// Requests whose completions the queue has room for.
     pub(crate) room: &'a mut usize,
+    /// Empty between looks.
+    pub(crate) batch: &'a mut Batch,
     pub(crate) events: &'a mut VecDeque<Event>,
+}
+
+/// Requests for one doorbell. Used again and again, as it keeps its room.
+#[derive(Default)]
+pub(crate) struct Batch {
+    chain: Chain,
+    /// Packets that are needed only until the device has the requests.
+    inline: Vec<Packet>,
 }
 
 /// How far a look at an endpoint went.
@@ -34,7 +44,7 @@ pub(crate) enum Pumped {
 /// A request with what it keeps.
 struct Draft {
     op: Op,
-    sges: Vec<Sge>,
+    sges: Sges,
     hold: Hold,
     /// A packet that is needed only until the device has it.
     inline: Option<Packet>,
@@ -63,11 +73,10 @@ impl Endpoint {
     /// What the device says when it takes no more; the endpoint is then broken.
     pub(crate) fn pump(&mut self, shared: &mut Shared<'_>) -> io::Result<Pumped> {
         loop {
-            let mut drafts = Vec::new();
             let mut pumped = Pumped::All;
-            while drafts.len() < POST_BATCH {
-                match self.draft(drafts.len(), shared) {
-                    Ok(Some(draft)) => drafts.push(draft),
+            while shared.batch.chain.len() < POST_BATCH {
+                match self.draft(shared) {
+                    Ok(Some(draft)) => self.enlist(draft, shared.batch),
                     Ok(None) => break,
                     Err(NoMemory) => {
                         pumped = Pumped::Short;
@@ -75,20 +84,18 @@ impl Endpoint {
                     }
                 }
             }
-            let count = drafts.len();
-            self.post(drafts, shared)?;
+            let count = shared.batch.chain.len();
+            if count > 0 {
+                self.post(shared)?;
+            }
             if count < POST_BATCH {
                 return Ok(pumped);
             }
         }
     }
 
-    fn draft(
-        &mut self,
-        drafted: usize,
-        shared: &mut Shared<'_>,
-    ) -> Result<Option<Draft>, NoMemory> {
-        let taken = self.flights.len() + drafted;
+    fn draft(&mut self, shared: &mut Shared<'_>) -> Result<Option<Draft>, NoMemory> {
+        let taken = self.flights.len();
         if taken >= SEND_QUEUE {
             return Ok(None);
         }
@@ -168,11 +175,12 @@ impl Endpoint {
         message.posted += len;
         message.begun = true;
         let is_last = message.posted == message.len;
-        let mut sges = Vec::new();
+        let mut sges = Sges::new();
         if copied {
             copy(&message.buf, from, len, &mut packet);
         } else {
-            sges = cut(&pieces(&message.buf, shared.registry).unwrap_or_default(), from, len);
+            sges =
+                cut(&pieces(&message.buf, shared.registry).unwrap_or_default(), from, len).into();
         }
         self.credit.on_sent();
         let last = if is_last { self.out.pop_front() } else { None };
@@ -187,7 +195,7 @@ impl Endpoint {
 
     /// A message that is one packet of the provider's own.
     fn whole(&self, packet: Packet, hold: impl FnOnce(Option<Packet>) -> Hold) -> Draft {
-        let sges = vec![packet.sge()];
+        let sges = smallvec![packet.sge()];
         let is_inline = packet.slot.len() <= self.inline_bytes;
         let (inline, kept) = if is_inline { (Some(packet), None) } else { (None, Some(packet)) };
         Draft { op: Op::Send, sges, hold: hold(kept), inline, must_signal: false }
@@ -223,7 +231,7 @@ impl Endpoint {
             (Answer::Value, Some(packet)) => Hold::Value { op: ask.op, packet },
             (_, packet) => Hold::Piece { op: ask.op, len: ask.len, packet },
         };
-        Ok(Some(Draft { op: ask.wr, sges: ask.sges, hold, inline: None, must_signal: true }))
+        Ok(Some(Draft { op: ask.wr, sges: ask.sges.into(), hold, inline: None, must_signal: true }))
     }
 
     /// Has the device tell when it is done with everything so far. Requests that went well and had
@@ -235,7 +243,7 @@ impl Endpoint {
         }
         let (id, op) = (self.next_seq, Op::Write { addr: 0, key: 0 });
         let wr = Wr { id, op, sges: SmallVec::new(), signal: true, inline: false };
-        match self.link.post(std::slice::from_ref(&wr)).1 {
+        match self.link.post_one(wr) {
             Ok(()) => {
                 (self.next_seq, self.unsignalled) = (id + 1, 0);
                 self.flights.push_back(Flight { seq: id, hold: Hold::Marker });
@@ -245,27 +253,28 @@ impl Endpoint {
         }
     }
 
-    fn post(&mut self, drafts: Vec<Draft>, shared: &mut Shared<'_>) -> io::Result<()> {
-        let count = drafts.len();
-        let (mut wrs, mut inline) = (Vec::with_capacity(count), Vec::new());
-        for (i, draft) in drafts.into_iter().enumerate() {
-            let is_held = !matches!(draft.hold, Hold::Nothing);
-            self.unsignalled += 1;
-            let signal = draft.must_signal
-                || self.unsignalled >= UNSIGNALLED_MAX
-                || (is_held && i + 1 == count);
-            if signal {
-                self.unsignalled = 0;
-            }
-            let id = self.next_seq;
-            self.next_seq += 1;
-            let is_inline = draft.inline.is_some();
-            wrs.push(Wr { id, op: draft.op, sges: draft.sges.into(), signal, inline: is_inline });
-            self.flights.push_back(Flight { seq: id, hold: draft.hold });
-            inline.extend(draft.inline);
+    fn enlist(&mut self, draft: Draft, batch: &mut Batch) {
+        self.unsignalled += 1;
+        let signal = draft.must_signal || self.unsignalled >= UNSIGNALLED_MAX;
+        if signal {
+            self.unsignalled = 0;
         }
-        let (posted, result) = self.link.post(&wrs);
-        drop(inline);
+        let (id, inline) = (self.next_seq, draft.inline.is_some());
+        self.next_seq += 1;
+        batch.chain.push(Wr { id, op: draft.op, sges: draft.sges, signal, inline });
+        batch.inline.extend(draft.inline);
+        self.flights.push_back(Flight { seq: id, hold: draft.hold });
+    }
+
+    fn post(&mut self, shared: &mut Shared<'_>) -> io::Result<()> {
+        let Batch { chain, inline } = &mut *shared.batch;
+        if self.flights.back().is_some_and(|last| !matches!(last.hold, Hold::Nothing)) {
+            chain.signal_last();
+            self.unsignalled = 0;
+        }
+        let (count, (posted, result)) = (chain.len(), self.link.post(chain));
+        chain.clear();
+        inline.clear();
         // Those that the device did not take never come back by themselves.
         for _ in posted..count {
             *shared.room += 1;
@@ -279,11 +288,13 @@ impl Endpoint {
 
     /// Messages that were copied whole need not wait for anything.
     fn report_copied(&mut self, events: &mut VecDeque<Event>) {
-        for out in std::mem::take(&mut self.copied) {
+        let mut copied = std::mem::take(&mut self.copied);
+        for out in copied.drain(..) {
             if let Outgoing::Message(Message { op, buf, .. }) = out {
                 self.sent(op, buf, Ok(()), events);
             }
         }
+        self.copied = copied;
     }
 
     fn recall(&mut self, hold: Hold, events: &mut VecDeque<Event>) {
@@ -303,9 +314,8 @@ fn held(packet: Option<Packet>) -> Hold {
 }
 
 /// A packet whose bytes are read from where they lie; the last one keeps the message.
-fn gathered(head: Packet, pieces: Vec<Sge>, last: Option<Outgoing>) -> Draft {
-    let mut sges = vec![head.sge()];
-    sges.extend(pieces);
+fn gathered(head: Packet, mut sges: Sges, last: Option<Outgoing>) -> Draft {
+    sges.insert(0, head.sge());
     let (hold, must_signal) = match last {
         Some(Outgoing::Message(Message { op, buf, .. })) => {
             (Hold::Message { op, buf, _head: head }, true)

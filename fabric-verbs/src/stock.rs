@@ -89,6 +89,11 @@ impl Stock {
         Ok(())
     }
 
+    /// Whether fewer than `needed` packets stand in the queue, besides those that may be lost.
+    pub(crate) fn is_short_of(&self, needed: usize) -> bool {
+        self.posted.len() < needed + self.suspects
+    }
+
     /// A packet was read and may be posted again.
     pub(crate) fn give_back(&mut self, packet: Packet) {
         self.free.push(packet);

@@ -67,9 +67,10 @@ impl Driver {
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
         let timeout = [timeout, self.time_left()].into_iter().flatten().min();
         let slept = self.sleeper.sleep(timeout);
-        let came = slept.map_err(|error| status::host_error(error, "waiting"))?;
+        let ready = slept.map_err(|error| status::host_error(error, "waiting"))?;
+        self.slept = ready.any().then_some(ready);
         self.waker.take();
-        Ok(came)
+        Ok(ready.any())
     }
 
     pub(crate) fn sleeper(&self) -> &Sleeper {

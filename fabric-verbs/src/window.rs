@@ -5,7 +5,6 @@
 //! ends the exposure at once, whatever the send queue is doing.
 
 use std::io;
-use std::slice;
 use std::sync::Arc;
 
 use fabric_core::EpId;
@@ -79,7 +78,7 @@ impl Endpoint {
     fn bind(&mut self, window: &Arc<Window>) -> io::Result<()> {
         let (id, op) = (self.next_seq, Op::Bind { window: window.clone() });
         let wr = Wr { id, op, sges: SmallVec::new(), signal: true, inline: false };
-        self.link.post(slice::from_ref(&wr)).1?;
+        self.link.post_one(wr)?;
         (self.next_seq, self.unsignalled) = (id + 1, 0);
         self.flights.push_back(Flight { seq: id, hold: Hold::Binding(window.clone()) });
         Ok(())

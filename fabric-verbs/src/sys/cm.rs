@@ -12,7 +12,7 @@ use socket2::{SockAddr, SockAddrStorage};
 
 use super::device::mtu_bytes;
 use super::event::{CmEvent, CmKind, UdRoute};
-use super::work::{self, Wr};
+use super::work::{Chain, Wr};
 use super::{Device, Queues, RecvWr, check, check_errno, note_leak};
 
 /// What kind of traffic an id is for.
@@ -366,15 +366,25 @@ impl Id {
         }
     }
 
+    /// Posts one request.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub(crate) fn post_one(&self, wr: Wr) -> io::Result<()> {
+        let mut chain = Chain::default();
+        chain.push(wr);
+        self.post(&mut chain).1
+    }
+
     /// Posts requests with one doorbell, and says how many the device took.
-    pub(crate) fn post(&self, wrs: &[Wr]) -> (usize, io::Result<()>) {
+    pub(crate) fn post(&self, chain: &mut Chain) -> (usize, io::Result<()>) {
         // SAFETY: the queue pair of a live id is alive or null.
         unsafe {
             let qp = (*self.raw()).qp;
             if qp.is_null() {
                 return (0, Err(io::ErrorKind::NotConnected.into()));
             }
-            work::post(qp, wrs)
+            chain.post(qp)
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) use event::{CmEvent, CmKind};
 pub(crate) use memory::{Mapped, Region, Rights};
 pub(crate) use queues::{Completion, Queues, RecvWr};
 pub(crate) use window::Window;
-pub(crate) use work::{AddressHandle, Op, Sge, Wr};
+pub(crate) use work::{AddressHandle, Chain, Op, Sge, Sges, Wr};
 
 static LEAKS: AtomicUsize = AtomicUsize::new(0);
 

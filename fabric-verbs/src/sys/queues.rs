@@ -1,6 +1,7 @@
 //! What all queue pairs of a domain share: protection domain, completion queue, receive queue.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -115,12 +116,13 @@ impl Queues {
     /// # Errors
     /// What the device says when its queue is broken.
     pub(crate) fn poll(&self, into: &mut Vec<Completion>) -> io::Result<bool> {
-        // SAFETY: zeroed memory is a valid value of this plain structure.
-        let mut batch: [ffi::ibv_wc; BATCH] = unsafe { std::mem::zeroed() };
+        let mut batch = [const { MaybeUninit::<ffi::ibv_wc>::uninit() }; BATCH];
+        let room = batch.as_mut_ptr().cast();
         // SAFETY: the queue is alive and `batch` has room for that many.
-        let count = unsafe { ffi::ibv_poll_cq(self.cq(), BATCH as i32, batch.as_mut_ptr()) };
+        let count = unsafe { ffi::ibv_poll_cq(self.cq(), BATCH as i32, room) };
         let count = usize::try_from(count).map_err(|_| io::Error::from_raw_os_error(-count))?;
-        into.extend(batch.iter().take(count).map(completion));
+        // SAFETY: so many were written.
+        into.extend(batch.iter().take(count).map(|wc| completion(unsafe { wc.assume_init_ref() })));
         Ok(count == BATCH)
     }
 
@@ -134,19 +136,16 @@ impl Queues {
         check(unsafe { ffi::ibv_req_notify_cq(self.cq(), 0) })
     }
 
-    /// Takes all events from the descriptor and acknowledges them.
-    pub(crate) fn take_events(&self) -> usize {
-        let mut count = 0;
+    /// Takes an event from the descriptor, acknowledges it, and says whether there was one.
+    pub(crate) fn take_event(&self) -> bool {
         let (mut cq, mut context) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the channel is alive, and its only queue is ours.
-        while unsafe { ffi::ibv_get_cq_event(self.channel.as_ptr(), &mut cq, &mut context) } == 0 {
-            count += 1;
+        let code = unsafe { ffi::ibv_get_cq_event(self.channel.as_ptr(), &mut cq, &mut context) };
+        if code == 0 {
+            // SAFETY: it was taken.
+            unsafe { ffi::ibv_ack_cq_events(self.cq(), 1) };
         }
-        if count > 0 {
-            // SAFETY: as many as were taken.
-            unsafe { ffi::ibv_ack_cq_events(self.cq(), count) };
-        }
-        count as usize
+        code == 0
     }
 
     /// Posts receives, and says how many the device took.
@@ -169,7 +168,7 @@ impl Queues {
 
 impl Drop for Queues {
     fn drop(&mut self) {
-        self.take_events();
+        while self.take_event() {}
         // SAFETY: nothing made from these is left, as it would hold `self`. All events are
         // acknowledged. Each is destroyed once; what depends on one that stays, stays too.
         unsafe {

@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 
 use super::{Queues, Window, check, note_leak};
 
-/// Segments of one request: a head and eight pieces fit.
-pub(crate) type Sges = SmallVec<[Sge; 9]>;
+/// Segments of one request. Most have one, and those with many pay for it otherwise.
+pub(crate) type Sges = SmallVec<[Sge; 2]>;
 
 /// A piece of registered memory.
 #[derive(Debug, Clone, Copy)]
@@ -66,43 +66,82 @@ pub(crate) struct Wr {
     pub(crate) inline: bool,
 }
 
-/// Hands requests to a queue pair with one doorbell, and says how many it took.
-///
-/// # Safety
-/// `qp` must be alive.
-pub(super) unsafe fn post(qp: *mut ffi::ibv_qp, wrs: &[Wr]) -> (usize, io::Result<()>) {
-    let mut sges: Vec<ffi::ibv_sge> =
-        wrs.iter().flat_map(|wr| wr.sges.iter().map(|sge| sge.raw())).collect();
-    let mut at = sges.as_mut_ptr();
-    let mut raw: Vec<ffi::ibv_send_wr> = Vec::with_capacity(wrs.len());
-    for wr in wrs {
-        raw.push(raw_wr(wr, at));
-        at = at.wrapping_add(wr.sges.len());
+/// Requests that go to a queue pair with one doorbell. Used again and again, as it keeps its room.
+#[derive(Default)]
+pub(crate) struct Chain {
+    raw: Vec<ffi::ibv_send_wr>,
+    sges: Vec<ffi::ibv_sge>,
+    /// What the requests point to has to stay.
+    ops: Vec<Op>,
+}
+
+// SAFETY: its pointers lead into itself or to what `ops` keeps, and are followed by `post` alone.
+unsafe impl Send for Chain {}
+
+impl Chain {
+    /// Requests in it.
+    pub(crate) fn len(&self) -> usize {
+        self.raw.len()
     }
-    let start = raw.as_mut_ptr();
-    for (i, wr) in raw.iter_mut().enumerate().rev().skip(1) {
-        wr.next = start.wrapping_add(i + 1);
+
+    /// Adds a request at the end.
+    pub(crate) fn push(&mut self, wr: Wr) {
+        self.raw.push(raw_wr(&wr));
+        self.sges.extend(wr.sges.iter().map(|sge| sge.raw()));
+        self.ops.push(wr.op);
     }
-    if raw.is_empty() {
-        return (0, Ok(()));
+
+    /// Has the last request make a completion.
+    pub(crate) fn signal_last(&mut self) {
+        if let Some(last) = self.raw.last_mut() {
+            last.send_flags |= ffi::ibv_send_flags::IBV_SEND_SIGNALED.0;
+        }
     }
-    let mut bad = ptr::null_mut();
-    // SAFETY: `qp` is alive; the list is linked through `raw`, ends in null, and lives until the
-    // call returns, which copies it. The memory is the poster's business.
-    match check(unsafe { ffi::ibv_post_send(qp, start, &mut bad) }) {
-        Ok(()) => (wrs.len(), Ok(())),
-        Err(error) => {
-            let posted = raw.iter().position(|wr| ptr::eq(wr, bad)).unwrap_or(0);
-            (posted, Err(error))
+
+    /// Empties it.
+    pub(crate) fn clear(&mut self) {
+        self.raw.clear();
+        self.sges.clear();
+        self.ops.clear();
+    }
+
+    fn link(&mut self) {
+        let (start, mut at) = (self.raw.as_mut_ptr(), self.sges.as_mut_ptr());
+        let last = self.raw.len().saturating_sub(1);
+        for (i, wr) in self.raw.iter_mut().enumerate() {
+            wr.sg_list = at;
+            at = at.wrapping_add(wr.num_sge as usize);
+            wr.next = if i == last { ptr::null_mut() } else { start.wrapping_add(i + 1) };
+        }
+    }
+
+    /// Hands all of it to a queue pair, and says how many requests it took.
+    ///
+    /// # Safety
+    /// `qp` must be alive.
+    pub(super) unsafe fn post(&mut self, qp: *mut ffi::ibv_qp) -> (usize, io::Result<()>) {
+        if self.raw.is_empty() {
+            return (0, Ok(()));
+        }
+        self.link();
+        let mut bad = ptr::null_mut();
+        // SAFETY: `qp` is alive; the list was linked right now, ends in null, and lives until the
+        // call returns, which copies it. The memory is the poster's business.
+        match check(unsafe { ffi::ibv_post_send(qp, self.raw.as_mut_ptr(), &mut bad) }) {
+            Ok(()) => (self.raw.len(), Ok(())),
+            Err(error) => {
+                let posted = self.raw.iter().position(|wr| ptr::eq(wr, bad)).unwrap_or(0);
+                (posted, Err(error))
+            }
         }
     }
 }
 
-fn raw_wr(wr: &Wr, sges: *mut ffi::ibv_sge) -> ffi::ibv_send_wr {
+/// Without its place in a chain and that of its segments.
+fn raw_wr(wr: &Wr) -> ffi::ibv_send_wr {
     // SAFETY: zeroed memory is a valid value of this plain structure.
     let mut raw: ffi::ibv_send_wr = unsafe { std::mem::zeroed() };
     raw.wr_id = wr.id;
-    raw.sg_list = sges;
     raw.num_sge = wr.sges.len() as i32;
     let flags = [
         (wr.signal, ffi::ibv_send_flags::IBV_SEND_SIGNALED),
