@@ -1,5 +1,8 @@
 //! `fabric doctor`.
 
+#[cfg(any(test, feature = "verbs"))]
+mod probe;
+
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -44,12 +47,25 @@ const BUILT: &[(&str, bool)] =
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let earlier = args.since.as_deref().map(earlier).transpose()?;
     let built = BUILT.iter().filter(|(_, is_in)| *is_in).map(|(scheme, _)| *scheme).collect();
-    let report = examine(&Root::host(), &Options { built, target: args.to.clone(), earlier });
+    let options = Options { built, target: args.to.clone(), earlier, ..Options::default() };
+    let report = looked(&options);
     print(&shown(args, &report)?)?;
     match report.verdict {
         Verdict::Errors => Err(Failure::new(summary(&report))),
         Verdict::Good | Verdict::Warnings => Ok(()),
     }
+}
+
+/// With this command's own verbs, so that messages are tried, too.
+#[cfg(feature = "verbs")]
+fn looked(options: &Options<'_>) -> Report {
+    let messages = probe::Messages::over("verbs");
+    examine(&Root::host(), &Options { probe: Some(&messages), ..options.clone() })
+}
+
+#[cfg(not(feature = "verbs"))]
+fn looked(options: &Options<'_>) -> Report {
+    examine(&Root::host(), options)
 }
 
 fn earlier(path: &Path) -> Result<Earlier, Failure> {

@@ -331,3 +331,110 @@ fn d47_a_short_queue_of_connections() {
     let Some(_fault) = Fault::new(&make, &undo) else { return };
     says(doctor(&[]).first("D47"), "seen", &["net.core.somaxconn is 128"]);
 }
+
+/// The whole way, and the errors of the command's own verbs.
+#[cfg(feature = "verbs")]
+mod verbs {
+    use std::process::{Child, Stdio};
+
+    use super::*;
+
+    /// A peer that sends each message back.
+    struct Echo(Child);
+
+    impl Echo {
+        fn at(addrs: [&str; 2]) -> Self {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_fabric"));
+            command.args(["rep", "--bind", addrs[0], "--bind", addrs[1], "--report", "none"]);
+            Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+        }
+    }
+
+    impl Drop for Echo {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// The outcome of each step.
+    fn steps(told: &Told) -> Vec<&str> {
+        let steps = told.report["steps"].as_array().unwrap();
+        steps.iter().map(|step| step["outcome"].as_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_whole_way_to_a_peer_that_sends_back() {
+        let Some(_fault) = Fault::none() else { return };
+        let _echo = Echo::at(["tcp://10.9.0.1:7000", "verbs://10.9.0.1:7000"]);
+        // It takes its time to listen.
+        let mut told = doctor(&["--to", "10.9.0.1:7000"]);
+        for _ in 0..30 {
+            if steps(&told) == ["passed"; 7] {
+                return;
+            }
+            told = doctor(&["--to", "10.9.0.1:7000"]);
+        }
+        panic!("{:#}", told.report["steps"]);
+    }
+
+    #[test]
+    fn a_host_without_a_listener_is_reached_over_rdma() {
+        let Some(_fault) = Fault::none() else { return };
+        let told = doctor(&["--to", "10.9.0.1"]);
+        assert_eq!(steps(&told)[..4], ["passed"; 4], "{:#}", told.report["steps"]);
+        assert_eq!(steps(&told)[4..], ["not-tried"; 3]);
+    }
+
+    /// The line by which a command that was to listen there ended.
+    fn refusal(prefix: &str, command: &str) -> String {
+        let program = env!("CARGO_BIN_EXE_fabric");
+        let script = format!("{prefix} '{program}' {command} --timeout 20s --report none");
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line}");
+        assert!(line.contains('`'), "{line}");
+        line
+    }
+
+    const LISTEN: &str = "pull --bind verbs://10.9.0.1:7001";
+
+    #[test]
+    fn an_error_of_a_missing_connection_manager_has_its_finding() {
+        let Some(_fault) = Fault::new("modprobe -r rdma_ucm", "modprobe rdma_ucm") else { return };
+        let line = refusal("", LISTEN);
+        assert!(line.starts_with("fabric: D07: "), "{line}");
+    }
+
+    #[test]
+    fn an_error_of_little_locked_memory_has_its_finding() {
+        let Some(_fault) = Fault::none() else { return };
+        let line = refusal(&format!("ulimit -l 8192; {BOUND}"), LISTEN);
+        assert!(line.starts_with("fabric: D12: ") && line.contains("8192 KiB"), "{line}");
+    }
+
+    #[test]
+    fn an_error_without_a_device_has_its_finding() {
+        let undo = "rdma link add rxe0 type rxe netdev roce0";
+        let Some(_fault) = Fault::new("rdma link delete rxe0", undo) else { return };
+        let line = refusal("", "pull --bind verbs://*:7001");
+        assert!(line.starts_with("fabric: D08: "), "{line}");
+    }
+
+    #[test]
+    fn an_error_of_a_port_that_is_down_has_its_finding() {
+        let state = "/sys/class/infiniband/rxe0/ports/1/state";
+        let make =
+            format!("ip link set roce0 down; until grep -q DOWN {state}; do sleep 0.1; done");
+        let Some(_fault) = Fault::new(&make, "ip link set roce0 up") else { return };
+        let line = refusal("", "pull --bind verbs://*:7001");
+        assert!(line.starts_with("fabric: D20: "), "{line}");
+    }
+
+    #[test]
+    fn an_error_of_the_wrong_interface_has_its_finding() {
+        let Some(_fault) = Fault::none() else { return };
+        let line = refusal("", "pull --bind verbs://10.9.1.1:7001");
+        assert!(line.starts_with("fabric: D17: "), "{line}");
+    }
+}

@@ -20,8 +20,8 @@ pub enum Met {
     Files,
     /// A check that asks the kernel, or that needs a real fault.
     Kernel,
-    /// The steps to a peer.
-    Steps,
+    /// A message, by the verbs of the program that asks.
+    Messages,
     /// Only a provider at work: no file shows it.
     Provider,
 }
@@ -46,7 +46,7 @@ const ALL: &[Entry] = &[
     of(3, Met::Files, "kernel and user driver of a device do not fit"),
     of(4, Met::Files, "no verbs in the kernel, or another version of them"),
     of(5, Met::Files, "two RDMA stacks mixed"),
-    of(6, Met::Provider, "headers and library disagree"),
+    of(6, Met::Messages, "a device that carries no message"),
     of(7, Met::Files, "no connection manager"),
     of(8, Met::Files, "no RDMA device"),
     of(9, Met::Files, "soft-RoCE is not to be had"),
@@ -67,7 +67,7 @@ const ALL: &[Entry] = &[
     of(24, Met::Provider, "attributes of a queue pair refused"),
     of(25, Met::Provider, "packets end at the first router"),
     of(26, Met::Files, "small packets"),
-    of(27, Met::Steps, "RoCE packets are filtered"),
+    of(27, Met::Messages, "RoCE packets are filtered"),
     of(28, Met::Files, "the network loses packets"),
     of(29, Met::Files, "an address moved in a device's table"),
     of(30, Met::Files, "the way leads through another device than the first"),

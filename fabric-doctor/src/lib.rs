@@ -14,7 +14,8 @@
 //! }
 //! ```
 //!
-//! Nothing is loaded, linked or changed. It works unprivileged, in containers and without RDMA.
+//! Nothing is loaded, linked or changed. A program that has verbs may lend them ([`Probe`]), so that
+//! messages are tried, too. It works unprivileged, in containers and without RDMA.
 //! `docs/doctor.md` lists all findings. The files are Linux's: elsewhere there are none, so the
 //! report says that there is no RDMA and that TCP works.
 
@@ -27,6 +28,7 @@ mod earlier;
 mod facts;
 mod finding;
 mod netlink;
+mod probe;
 mod report;
 mod root;
 mod size;
@@ -42,6 +44,7 @@ pub use facts::{
     Stack, Verbs,
 };
 pub use finding::{Finding, Id, Severity};
+pub use probe::{Probe, Reached};
 pub use report::{Options, Report, Verdict, examine};
 pub use root::Root;
 pub use steps::{Outcome, Step};

@@ -7,6 +7,7 @@ use crate::choice::{self, Choice};
 use crate::earlier::Earlier;
 use crate::facts::Host;
 use crate::finding::{Finding, Severity};
+use crate::probe::Probe;
 use crate::root::Root;
 use crate::steps::{self, Outcome, Step, Way};
 use crate::target::Target;
@@ -16,13 +17,15 @@ const FORMAT: u32 = 1;
 
 /// What to look at besides the host.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct Options<'a> {
     /// The schemes that the asking program has compiled in, of [`SCHEMES`](crate::SCHEMES).
     pub built: Vec<&'static str>,
     /// A peer to go to.
     pub target: Option<Target>,
     /// A report to compare with.
     pub earlier: Option<Earlier>,
+    /// The asking program's verbs. Without it no message is sent over RDMA.
+    pub probe: Option<&'a dyn Probe>,
 }
 
 /// What a host can do, what it cannot, why, and what to type.
@@ -54,15 +57,18 @@ pub enum Verdict {
     Errors,
 }
 
-/// Looks at the host below `root`. Only reads, but for connecting to the peer if one is named; that
-/// blocks for five seconds at most, and for as long as the resolver takes.
-pub fn examine(root: &Root, options: &Options) -> Report {
+/// Looks at the host below `root`. Only reads, but for going to the peer if one is named, and for
+/// the messages of a probe if one is lent. Blocks for five seconds at most for the peer, for as long
+/// as the resolver takes, and for as long as the probe does.
+pub fn examine(root: &Root, options: &Options<'_>) -> Report {
     let host = Host::read(root);
-    let way = options.target.as_ref().map(|target| steps::walk(root, &host, target));
+    let way = options.target.as_ref().map(|target| steps::walk(root, &host, target, options.probe));
     let case = Case {
         host: &host,
         peer: way.as_ref().and_then(|way| way.peer),
         way_mtu_bytes: way.as_ref().and_then(|way| way.mtu_bytes),
+        rdma_refusal: way.as_ref().and_then(|way| way.rdma_refusal.as_deref()),
+        probe: options.probe,
         earlier: options.earlier.as_ref(),
     };
     let findings = checks::findings(&case);

@@ -54,7 +54,7 @@ fn met(entry: &Entry) -> &'static str {
     match entry.met {
         Met::Files => "files",
         Met::Kernel => "the kernel",
-        Met::Steps => "the steps to a peer",
+        Met::Messages => "a message",
         Met::Provider => "a provider at work",
     }
 }
@@ -77,7 +77,7 @@ fn every_finding_that_files_can_show_has_a_pair_of_hosts() {
     for entry in catalogue() {
         let id = entry.id.to_string();
         let tests = tests("fabric-doctor/tests/findings.rs", entry);
-        assert_eq!(entry.met == Met::Files, !tests.is_empty(), "{id}");
+        assert!(entry.met != Met::Files || !tests.is_empty(), "{id}");
         assert!(entry.met == Met::Files || !BY_FILES.contains(&entry.id.number()), "{id}");
     }
 }

@@ -4,7 +4,10 @@
 
 mod trees;
 
-use fabric_doctor::{Finding, Report, Severity, Verdict};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use fabric_doctor::{Finding, Options, Probe, Reached, Report, Severity, Verdict};
 use trees::{Tree, infiniband, plain, roce, soft, two_cards};
 
 fn find<'a>(report: &'a Report, id: &str) -> Option<&'a Finding> {
@@ -156,6 +159,36 @@ fn d05_a_library_from_before_rdma_core_is_named() {
         .with(&format!("{LIBRARIES}/libibverbs.so.1 -> libibverbs.so.1.0.0"))
         .file(&format!("{LIBRARIES}/libibverbs.so.1.0.0"), "IBVERBS_1.1");
     says(&pair(&broken, &roce(), "D05").seen, &["libibverbs.so.1.0.0"]);
+}
+
+/// A program whose device carries nothing, or everything.
+#[derive(Debug)]
+struct Lent {
+    works: bool,
+}
+
+impl Probe for Lent {
+    fn loopback(&self, device: &str) -> Result<(), String> {
+        if self.works { Ok(()) } else { Err(format!("{device} kept it")) }
+    }
+
+    fn connect(&self, _: SocketAddr) -> Result<Reached, String> {
+        panic!("nothing leaves a host of files");
+    }
+
+    fn echo(&self, _: SocketAddr, _: usize, _: u32) -> Result<Duration, String> {
+        panic!("nothing leaves a host of files");
+    }
+}
+
+#[test]
+fn d06_a_device_that_carries_no_message_is_not_believed() {
+    let lending =
+        |probe: &Lent| roce().report_with(Options { probe: Some(probe), ..Options::default() });
+    let broken = lending(&Lent { works: false });
+    let finding = first(&broken, &lending(&Lent { works: true }), "D06");
+    says(&finding.seen, &["over mlx5_0: mlx5_0 kept it"]);
+    assert!(find(&broken, "D32").is_some());
 }
 
 #[test]

@@ -8,12 +8,14 @@ mod libfabric;
 mod limits;
 mod ports;
 mod verdict;
+mod way;
 
 use std::net::IpAddr;
 
 use crate::earlier::Earlier;
 use crate::facts::{Device, Host};
 use crate::finding::{Finding, Severity};
+use crate::probe::Probe;
 
 pub(crate) use verdict::usable;
 
@@ -26,6 +28,10 @@ pub(crate) struct Case<'a> {
     pub(crate) peer: Option<IpAddr>,
     /// The largest packet on the way to it.
     pub(crate) way_mtu_bytes: Option<u64>,
+    /// Why RDMA does not reach it, though TCP does.
+    pub(crate) rdma_refusal: Option<&'a str>,
+    /// What the asking program lends.
+    pub(crate) probe: Option<&'a dyn Probe>,
     /// What an earlier report said.
     pub(crate) earlier: Option<&'a Earlier>,
 }
@@ -69,7 +75,9 @@ const CHECKS: &[Check] = &[
 /// All findings, the most important first.
 pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
     let mut findings: Vec<_> = CHECKS.iter().flat_map(|check| check(case)).collect();
+    findings.extend(way::d06_no_loopback(case, &usable(case.host, &findings)));
     let usable: Vec<&Device> = usable(case.host, &findings);
+    findings.extend(way::d27_filtered(case, &usable));
     verdict::spare(&mut findings, case.host, &usable);
     findings.extend(verdict::d32_instead(case.host, &findings, &usable));
     verdict::say_what_works(&mut findings, &usable);

@@ -170,3 +170,22 @@ fn verbs(root: &Root, device: &str) -> Option<Verbs> {
     let abi_version = root.number(&format!("{VERBS}/{name}/abi_version"));
     Some(Verbs { abi_version, file: DeviceFile::read(root, &name), name })
 }
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// A device in order on an interface.
+    pub(crate) fn device_on(interface: &str) -> Device {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("sys/class/infiniband/rxe0/parent", interface);
+        write("sys/class/infiniband/rxe0/ports/1/state", "4: ACTIVE");
+        write("sys/class/infiniband_verbs/uverbs0/ibdev", "rxe0");
+        read_all(&Root::tree(dir.path())).remove(0)
+    }
+}

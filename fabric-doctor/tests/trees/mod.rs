@@ -105,7 +105,8 @@ impl Tree {
         self.report_with(Options { earlier, ..Options::default() })
     }
 
-    fn report_with(&self, options: Options) -> Report {
+    /// What the doctor says with these options; every scheme is compiled in.
+    pub(crate) fn report_with(&self, options: Options<'_>) -> Report {
         examine(&Root::tree(self.dir.path()), &Options { built: SCHEMES.to_vec(), ..options })
     }
 
