@@ -11,7 +11,11 @@
 //! where the device can; larger ones leave from where they lie in registered pools. Received
 //! packets are copied into posted slots: what the shared queue holds cannot be taken back from it,
 //! and belongs to whoever sends next, so slots of the user in it could be used up by peers that
-//! are not their turn. Remote memory, atomics and multicast are the hardware's.
+//! are not their turn. Remote memory, atomics and multicast are the hardware's, and so is holding a
+//! key to its connection, where the device has memory windows.
+//!
+//! The device follows from the address that a domain is opened for: by name, by address of this
+//! host, or by the route that leads to a peer.
 //!
 //! On a host without an RDMA device, opening says so:
 //!
