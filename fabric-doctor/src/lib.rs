@@ -16,8 +16,8 @@
 //!
 //! Nothing is loaded, linked or changed. A program that has verbs may lend them ([`Probe`]), so that
 //! messages are tried, too. It works unprivileged, in containers and without RDMA.
-//! `docs/doctor.md` lists all findings. The files are Linux's: elsewhere there are none, so the
-//! report says that there is no RDMA and that TCP works.
+//! `docs/doctor.md` lists all findings. The files are Linux's: other systems have none, so there the
+//! report says that RDMA takes Linux and that TCP works.
 
 #![forbid(unsafe_code)]
 
@@ -27,6 +27,7 @@ mod choice;
 mod earlier;
 mod facts;
 mod finding;
+#[cfg(target_os = "linux")]
 mod netlink;
 mod probe;
 mod report;

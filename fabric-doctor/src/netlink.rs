@@ -11,14 +11,7 @@ use netlink_sys::protocols::NETLINK_RDMA;
 use netlink_sys::{Socket, SocketAddr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-/// Settings that hold for all devices.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct System {
-    /// Whether each network namespace has its devices for itself.
-    pub(crate) exclusive_namespaces: Option<bool>,
-    /// Whether registered pages are copied when a process forks.
-    pub(crate) copies_on_fork: Option<bool>,
-}
+use crate::facts::kernel::System;
 
 /// The part of the kernel that is spoken to, in the upper bits of a message's type, and the
 /// question.

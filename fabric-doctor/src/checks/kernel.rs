@@ -72,6 +72,14 @@ pub(super) fn d08_no_device(case: &Case<'_>) -> Vec<Finding> {
     if !host.devices.is_empty() {
         return Vec::new();
     }
+    if !cfg!(target_os = "linux") {
+        return vec![
+            Finding::note(8)
+                .seen(format!("this system is {}", std::env::consts::OS))
+                .cause("RDMA is supported on Linux only, other systems have tcp://")
+                .command("fabric demo"),
+        ];
+    }
     let (seen, cause) = if host.kernel.has_rdma {
         (
             "/sys/class/infiniband is empty",

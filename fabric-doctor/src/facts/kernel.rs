@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::device::DeviceFile;
+#[cfg(target_os = "linux")]
 use crate::netlink;
 use crate::root::Root;
 
@@ -53,6 +54,25 @@ pub enum Availability {
     Unknown,
 }
 
+/// Settings that hold for all devices.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct System {
+    /// Whether each network namespace has its devices for itself.
+    pub(crate) exclusive_namespaces: Option<bool>,
+    /// Whether registered pages are copied when a process forks.
+    pub(crate) copies_on_fork: Option<bool>,
+}
+
+#[cfg(target_os = "linux")]
+fn asked() -> Option<System> {
+    netlink::system()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn asked() -> Option<System> {
+    None
+}
+
 const MODULES: &[&str] = &[
     "ib_core",
     "ib_uverbs",
@@ -84,7 +104,7 @@ impl Kernel {
     pub(crate) fn read(root: &Root) -> Self {
         let release = root.read("/proc/sys/kernel/osrelease");
         let modules = loaded(root, MODULES);
-        let system = if root.is_host() { netlink::system() } else { None };
+        let system = if root.is_host() { asked() } else { None };
         Self {
             has_rdma: super::device::has_class(root),
             verbs_abi_version: root.number("/sys/class/infiniband_verbs/abi_version"),
