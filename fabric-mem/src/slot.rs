@@ -65,6 +65,7 @@ impl Slot {
     }
 
     /// How many bytes are filled.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
@@ -80,6 +81,7 @@ impl Slot {
     }
 
     /// The filled bytes.
+    #[inline]
     pub fn filled(&self) -> &[u8] {
         // SAFETY: `start` is valid for `capacity` initialised bytes, `len <= capacity`, and
         // `&self` excludes writers.
@@ -103,6 +105,7 @@ impl Slot {
     }
 
     /// Appends `bytes` if they fit, and says whether they did.
+    #[inline]
     #[must_use]
     pub fn append(&mut self, bytes: &[u8]) -> bool {
         let (from, to) = (self.len, self.len + bytes.len());

@@ -61,6 +61,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts one more message of `bytes`.
+    #[inline]
     pub fn add(&mut self, bytes: u64) {
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -177,6 +178,7 @@ impl Grant {
 
     /// Counts a message that the application took, or that was dropped here. Says whether new
     /// credit may be due.
+    #[inline]
     pub fn on_consumed(&mut self, bytes: u64) -> bool {
         self.consumed.messages += 1;
         self.consumed.bytes = self.consumed.bytes.saturating_add(bytes);

@@ -279,6 +279,7 @@ impl Link {
 
     /// The application took a message of `bytes`, or it was dropped here. Says whether there may be
     /// something to do.
+    #[inline]
     pub fn on_consumed(&mut self, bytes: u64) -> bool {
         let due = self.grant.on_consumed(bytes);
         if due {

@@ -216,12 +216,14 @@ impl<'a> Encoded<'a> {
 }
 
 /// The head of a PART whose body has `len` bytes.
+#[inline]
 pub fn part_head(more: bool, len: u32) -> [u8; HEAD_BYTES] {
     let [a, b, c, d] = len.to_le_bytes();
     [kind::PART, if more { FLAG } else { 0 }, 0, 0, a, b, c, d]
 }
 
 /// The body of the PART at the beginning of `bytes` if it is a whole message, as most are.
+#[inline]
 pub fn lone_part(bytes: &[u8]) -> Option<&[u8]> {
     let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
     let head = u64::from_le_bytes(*head);
