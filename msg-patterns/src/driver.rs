@@ -199,7 +199,7 @@ impl<R: Role> Shared<R> {
     }
 
     /// As `drive`, when there is nothing to it but the lock.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_at_once<T>(
         &self,
         attempt: impl FnOnce(&mut Core<R>) -> Option<T>,
@@ -243,7 +243,7 @@ impl<R: Role> Shared<R> {
         if full || now >= state.gather_until {
             self.flush(state);
             state.gather_from(now);
-        } else if state.core.net.has_unflushed() {
+        } else if state.core.net.has_put_off() {
             self.flags.defer(&self.background);
         }
     }
@@ -259,13 +259,18 @@ impl<R: Role> Shared<R> {
         let unheard = state.flushes >= FLUSHES_PER_TURN
             || state.sends.wrapping_sub(state.heard_at) >= SENDS_PER_TURN;
         if unheard || !state.core.net.has_unflushed() {
-            (state.flushes, state.heard_at) = (0, state.sends);
-            state.core.turn();
-            self.tell_sleepers(state);
-            self.tell_deadline(state);
+            self.hear(state);
         } else {
-            state.core.net.flush();
+            self.flush_all(state);
         }
+    }
+
+    /// Flushes and looks for what came in, such as credit.
+    fn hear(&self, state: &mut Guard<'_, R>) {
+        (state.flushes, state.heard_at) = (0, state.sends);
+        state.core.turn();
+        self.tell_sleepers(state);
+        self.tell_deadline(state);
         self.flags.count_flush();
     }
 
@@ -471,7 +476,11 @@ impl<R: Role> Driven for Shared<R> {
     fn flush_tail(&self) {
         if let Some(mut state) = self.state.try_lock() {
             let now = state.core.net.now();
-            self.flush_all(&mut state);
+            if state.core.net.has_unflushed() {
+                self.flush_all(&mut state);
+            } else {
+                self.hear(&mut state);
+            }
             state.gather_from(now);
         }
     }

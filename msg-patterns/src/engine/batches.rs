@@ -47,7 +47,10 @@ impl Batch {
     /// Appends a message if that is allowed and it fits.
     #[inline]
     fn append(&mut self, parts: &[Bytes], len_max: usize) -> bool {
-        let len = parts.iter().map(Bytes::len).sum::<usize>();
+        let len = match parts {
+            [part] => part.len(),
+            _ => parts.iter().map(Bytes::len).sum(),
+        };
         let size = len as u64;
         let allowed = self.allowance.messages > 0
             && size <= self.allowance.bytes.min(self.allowance.size_max);
@@ -208,6 +211,7 @@ impl Net {
 
     /// Posts all open batches and hands everything to the devices.
     pub(crate) fn flush(&mut self) {
+        self.queued_since_flush = false;
         while let Some((key, _)) = self.batches.iter().next() {
             self.post_batch(key);
         }
@@ -221,6 +225,12 @@ impl Net {
     /// Whether full batches wait for the device.
     pub(crate) fn has_posted(&self) -> bool {
         self.posted_since_flush
+    }
+
+    /// Whether something waits for a flush, or was queued and may find room after a look at what
+    /// came in.
+    pub(crate) fn has_put_off(&self) -> bool {
+        self.queued_since_flush || self.has_unflushed()
     }
 
     /// Whether something waits for a flush.

@@ -423,7 +423,7 @@ impl Net {
 
     /// The oldest message of `peer`, if it stands in a run that `may` be taken from and need not be
     /// copied. The caller does what that brings about.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_of_run(
         &mut self,
         peer: PeerId,

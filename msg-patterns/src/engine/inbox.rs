@@ -79,7 +79,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    #[inline]
+    #[inline(always)]
     fn take_body(&mut self) -> Option<Bytes> {
         let len = wire::lone_part(&self.bytes)?.len();
         self.messages -= 1;
@@ -160,7 +160,7 @@ impl Inbox {
 
     /// The oldest message if it stands in a run that `may` be taken from, and whether that was the
     /// last one of it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_of_run(&mut self, may: impl FnOnce(&Run) -> bool) -> Option<(Bytes, bool)> {
         let Entry::Run(run) = self.entries.front_mut()? else { return None };
         if !may(run) {

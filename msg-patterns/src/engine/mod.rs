@@ -91,6 +91,8 @@ pub(crate) struct Net {
     deadline: Option<Duration>,
     epoch_next: u32,
     posted_since_flush: bool,
+    /// A message was queued for a peer that could take none.
+    queued_since_flush: bool,
     pub(crate) closing: bool,
     /// Something happened that sleeping threads may not have been told of.
     pub(crate) progressed: bool,
@@ -136,6 +138,7 @@ impl Net {
             deadline: None,
             epoch_next: 0,
             posted_since_flush: false,
+            queued_since_flush: false,
             closing: false,
             progressed: false,
             scratch_peers: Vec::new(),

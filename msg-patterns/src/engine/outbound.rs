@@ -84,6 +84,7 @@ impl Net {
             return;
         }
         self.revoke_allowances();
+        self.queued_since_flush = true;
         if !self.queue_encoded(peer, &outgoing) {
             self.peer_mut(peer).queue.push(outgoing);
         }
@@ -112,10 +113,12 @@ impl Net {
         let [part] = message.parts() else { return false };
         let waits = self.peers.get(peer.0 as usize).is_some_and(|entry| !entry.queue.is_empty());
         let (len, len_max) = (part.len(), self.batch_bytes_max);
-        waits
+        let done = waits
             && len <= self.options.message_bytes_max
             && self.room(peer, len as u64) == Room::Yes
-            && self.peer_mut(peer).queue.append(part, len_max)
+            && self.peer_mut(peer).queue.append(part, len_max);
+        self.queued_since_flush |= done;
+        done
     }
 
     /// Whether a small message could be encoded for `peer` with nothing to go before it.
@@ -463,7 +466,11 @@ fn append(slot: &mut Slot, frame: &Frame<'_>) {
     debug_assert!(fits, "a batch was chosen with too little room");
 }
 
+#[inline]
 pub(super) fn append_parts(slot: &mut Slot, parts: &[Bytes]) {
+    if let [part] = parts {
+        return append_part(slot, false, part);
+    }
     let Some((last, parts)) = parts.split_last() else { return };
     for part in parts {
         append_part(slot, true, part);
@@ -471,6 +478,7 @@ pub(super) fn append_parts(slot: &mut Slot, parts: &[Bytes]) {
     append_part(slot, false, last);
 }
 
+#[inline]
 pub(super) fn append_part(slot: &mut Slot, more: bool, part: &[u8]) {
     let fits = slot.append(&wire::part_head(more, part.len() as u32)) && slot.append(part);
     debug_assert!(fits, "a batch was chosen with too little room");

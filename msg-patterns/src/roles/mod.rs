@@ -85,7 +85,7 @@ pub(crate) fn why_none(rotation: &RoundRobin<PeerId>, net: &Net, size: u64) -> R
 
 /// The next message in turn, if it is one of a run and nothing but counting is to be done for it.
 /// If not, nothing happened.
-#[inline]
+#[inline(always)]
 pub(crate) fn next_of_run(
     ready: &mut FairQueue<PeerId>,
     net: &mut Net,

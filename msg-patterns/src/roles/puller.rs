@@ -75,7 +75,7 @@ impl Puller {
     }
 
     /// As `pull`, for the plain case: nothing is to be finished.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pull_at_once(&mut self, net: &mut Net) -> Option<Message> {
         let plain = |info: Option<&PeerInfo>, _: &_| !info.is_some_and(asks_for_acks);
         next_of_run(&mut self.ready, net, plain).map(Message::single)

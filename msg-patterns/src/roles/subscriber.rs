@@ -65,7 +65,7 @@ impl Subscriber {
     }
 
     /// As `receive`, for the plain case: nothing is to be filtered again.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn receive_at_once(&mut self, net: &mut Net) -> Option<Message> {
         let filter = net.filter;
         next_of_run(&mut self.ready, net, |_, run| run.filter == filter).map(Message::single)

@@ -167,6 +167,7 @@ fn publish(core: &mut Core<Publisher>, message: Message) -> Result<(), (Message,
     core.role.publish(&mut core.net, message).map_err(|message| (message, Room::Full))
 }
 
+#[inline]
 fn publish_at_once(core: &mut Core<Publisher>, message: &Message) -> bool {
     core.role.publish_at_once(&mut core.net, message)
 }

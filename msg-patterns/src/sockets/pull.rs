@@ -100,7 +100,7 @@ impl Pull {
         if self.has_current.load(Ordering::Relaxed) {
             return 0;
         }
-        self.handle.recv_many(messages, max, pull_at_once)
+        self.handle.recv_many(messages, max, |core| core.role.pull_at_once(&mut core.net))
     }
 
     /// Receives if a message is here now.
@@ -126,7 +126,7 @@ impl Pull {
         if self.has_current.load(Ordering::Relaxed) {
             return None;
         }
-        self.handle.shared.take_at_once(pull_at_once)
+        self.handle.shared.take_at_once(|core| core.role.pull_at_once(&mut core.net))
     }
 
     fn pull(&self, core: &mut Core<Puller>) -> Option<Message> {
@@ -158,8 +158,4 @@ impl Pull {
         drop(self.ack());
         self.handle.close();
     }
-}
-
-fn pull_at_once(core: &mut Core<Puller>) -> Option<Message> {
-    core.role.pull_at_once(&mut core.net)
 }

@@ -109,6 +109,7 @@ impl Push {
     }
 }
 
+#[inline]
 fn push_at_once(core: &mut Core<Pusher>, message: &Message) -> bool {
     core.role.push_at_once(&mut core.net, message)
 }

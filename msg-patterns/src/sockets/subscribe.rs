@@ -4,7 +4,6 @@ use std::time::Duration;
 use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
 use crate::driver::Patience;
-use crate::engine::Core;
 use crate::roles::publisher::TOPIC_BYTES_MAX;
 use crate::roles::subscriber::Subscriber;
 use crate::{Builder, Context, Error, ErrorKind, Message};
@@ -98,7 +97,7 @@ impl Sub {
     }
 
     fn receive_at_once(&self) -> Option<Message> {
-        self.handle.shared.take_at_once(receive_at_once)
+        self.handle.shared.take_at_once(|core| core.role.receive_at_once(&mut core.net))
     }
 
     /// Receives up to `max` messages behind those in `messages`, waiting for the first one; says how
@@ -133,7 +132,11 @@ impl Sub {
             return Ok(0);
         }
         messages.push(self.recv_until(patience)?);
-        Ok(1 + self.handle.recv_many(messages, max - 1, receive_at_once))
+        Ok(1 + self.receive_many(messages, max - 1))
+    }
+
+    fn receive_many(&self, messages: &mut Vec<Message>, max: usize) -> usize {
+        self.handle.recv_many(messages, max, |core| core.role.receive_at_once(&mut core.net))
     }
 
     /// Receives if a message is here now.
@@ -157,8 +160,4 @@ impl Sub {
     pub fn close(self) {
         self.handle.close();
     }
-}
-
-fn receive_at_once(core: &mut Core<Subscriber>) -> Option<Message> {
-    core.role.receive_at_once(&mut core.net)
 }
