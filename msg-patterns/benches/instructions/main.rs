@@ -20,6 +20,7 @@ const PATHS: &[Path] = &[
     ("push", sockets::push),
     ("pull", sockets::pull),
     ("stream", sockets::stream),
+    ("stream_many", sockets::stream_many),
     ("publish", sockets::publish),
     ("deliver", sockets::deliver),
     ("publish_64", sockets::publish_64),

@@ -50,6 +50,27 @@ pub(crate) fn stream() -> u64 {
     pipeline(Part::Both)
 }
 
+/// The same, many at a time.
+pub(crate) fn stream_many() -> u64 {
+    let net = Net::new();
+    let (push, pull) = net.pipe();
+    let body = body();
+    let mut messages = Vec::with_capacity(BATCH as usize);
+    for turn in 0..WARM + TURNS {
+        counted(turn >= WARM, || {
+            push.send_many((0..BATCH).map(|_| body.clone())).expect("sent");
+            net.clock.step();
+            push.send(body.clone()).expect("sent");
+            let mut left = BATCH as usize + 1;
+            while left > 0 {
+                left -= pull.recv_many_timeout(&mut messages, left, WATCHDOG).expect("messages");
+                messages.clear();
+            }
+        });
+    }
+    TURNS * (BATCH + 1)
+}
+
 /// A 64-byte message published to one subscriber.
 pub(crate) fn publish() -> u64 {
     fan_out(1, Part::Sending)

@@ -91,7 +91,8 @@ impl Pub {
     /// Publishes all of `messages` in order, as [`send`](Self::send) would, for less each.
     ///
     /// # Errors
-    /// As `send`, with the first message that was not sent; those before it were.
+    /// As `send`, with the first message that was not sent; those before it were, and those behind it
+    /// are dropped.
     pub fn send_many<M: Into<Message>>(
         &self,
         messages: impl IntoIterator<Item = M>,
