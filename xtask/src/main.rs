@@ -9,6 +9,7 @@ mod instructions;
 mod layers;
 mod left_out;
 mod lex;
+mod libfabric;
 mod process;
 mod report;
 mod rules;
@@ -63,6 +64,8 @@ enum Task {
     BenchVerbs(guest::BenchArguments),
     /// Runs the tests that need an RDMA device in such a machine
     TestSoftroce(guest::TestArguments),
+    /// Runs what goes over libfabric, with this host's version and with a newer one
+    TestLibfabric(libfabric::Arguments),
     /// Runs the tests that need an RDMA device on a device of this host
     TestVerbs(guest::HardwareArguments),
 }
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Task::Guest(arguments) => guest::main(&root, &arguments),
         Task::BenchVerbs(arguments) => told(guest::bench(&root, &arguments)),
         Task::TestSoftroce(arguments) => told(guest::test(&root, &arguments)),
+        Task::TestLibfabric(arguments) => told(libfabric::test(&root, &arguments)),
         Task::TestVerbs(arguments) => told(guest::test_hardware(&root, &arguments)),
         Task::Test(arguments) | Task::Ci(arguments) => {
             told(steps::run(&root, on_failure(&arguments)))

@@ -1,0 +1,141 @@
+//! libfabric of a newer release of the distribution, with the C library that it needs.
+//!
+//! Packages are fetched with apt, by lists of its own, and unpacked below `target`; nothing of the
+//! host is changed. Programs of this host run with them through their loader.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process::target_dir;
+
+/// The release that has it.
+pub(super) const SUITE: &str = "trixie";
+
+const MIRROR: &str = "http://deb.debian.org/debian";
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// The library, what it links, and its headers.
+const PACKAGES: &[&str] = &[
+    "libc6",
+    "libgcc-s1",
+    "libnl-3-200",
+    "libnl-route-3-200",
+    "libibverbs1",
+    "ibverbs-providers",
+    "libnuma1",
+    "libpsm2-2",
+    "librdmacm1t64",
+    "libfabric1",
+    "libfabric-dev",
+];
+
+/// What must be installed on this host.
+const INSTALLED: &[(&str, &str)] = &[
+    ("usr/lib/x86_64-linux-gnu/libfabric.so.1", "libfabric1"),
+    ("usr/include/rdma/fabric.h", "libfabric-dev"),
+];
+
+/// The unpacked packages.
+#[derive(Debug)]
+pub(super) struct Newer {
+    root: PathBuf,
+}
+
+/// Makes sure that this host has libfabric; installs it when allowed to.
+///
+/// # Errors
+/// With the command that installs what is missing.
+pub(super) fn ensure_installed() -> Result<(), String> {
+    let is_missing = |file: &str| !Path::new("/").join(file).exists();
+    let missing: Vec<&str> = INSTALLED
+        .iter()
+        .filter(|(file, _)| is_missing(file))
+        .map(|(_, package)| *package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("installing {}", missing.join(" "));
+    let options = ["install", "-y", "-q", "--no-install-recommends"];
+    let installed = run(Command::new("apt-get").args(options).args(&missing));
+    installed.map_err(|why| {
+        format!("missing on this host: run `sudo apt-get install {}` ({why})", missing.join(" "))
+    })
+}
+
+impl Newer {
+    /// Fetches and unpacks it, once.
+    ///
+    /// # Errors
+    /// When it cannot be fetched: there is no apt, or no way to the mirror.
+    pub(super) fn fetch(root: &Path) -> Result<Self, String> {
+        let dir = target_dir(root).join("libfabric");
+        let unpacked = dir.join(SUITE);
+        if !unpacked.exists() {
+            let parts = dir.join(format!("{SUITE}.part-{}", std::process::id()));
+            let fetched = fetch_into(&parts);
+            let moved = fetched.and_then(|()| {
+                fs::rename(parts.join("root"), &unpacked).map_err(|error| error.to_string())
+            });
+            // Also what is left after a success: lists and archives.
+            let cleared = fs::remove_dir_all(&parts);
+            moved?;
+            cleared.map_err(|error| format!("{}: {error}", parts.display()))?;
+        }
+        Ok(Self { root: unpacked })
+    }
+
+    /// Runs a program of this host with it.
+    pub(super) fn command(&self, program: &Path) -> Command {
+        let lib = self.root.join("usr/lib/x86_64-linux-gnu");
+        let loader = self.root.join("usr/lib64/ld-linux-x86-64.so.2");
+        let mut command = Command::new(&loader);
+        command.arg("--library-path").arg(&lib).arg(program);
+        // For programs that start themselves again, and for the headers.
+        let words = format!("{} --library-path {}", loader.display(), lib.display());
+        command.env("FABRIC_TEST_LOADER", words);
+        command.env("LIBFABRIC_INCLUDE_DIR", self.root.join("usr/include"));
+        command
+    }
+}
+
+fn fetch_into(dir: &Path) -> Result<(), String> {
+    println!("fetching libfabric of {SUITE}");
+    for sub in ["lists/partial", "cache/archives/partial", "archives", "root"] {
+        let path = dir.join(sub);
+        fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    let source = format!("deb [signed-by={KEYRING}] {MIRROR} {SUITE} main\n");
+    fs::write(dir.join("sources.list"), source).map_err(|error| error.to_string())?;
+    run(apt(dir).args(["update", "-q"]))?;
+    run(apt(dir).current_dir(dir.join("archives")).args(["download", "-q"]).args(PACKAGES))?;
+    let entries = fs::read_dir(dir.join("archives")).map_err(|error| error.to_string())?;
+    for entry in entries.flatten() {
+        run(Command::new("dpkg").arg("-x").arg(entry.path()).arg(dir.join("root")))?;
+    }
+    Ok(())
+}
+
+/// apt with lists, sources and caches of its own.
+fn apt(dir: &Path) -> Command {
+    let mut command = Command::new("apt-get");
+    let settings = [
+        ("Dir::Etc::sourcelist", dir.join("sources.list")),
+        ("Dir::Etc::sourceparts", "/dev/null".into()),
+        ("Dir::State::lists", dir.join("lists")),
+        ("Dir::State::status", "/dev/null".into()),
+        ("Dir::Cache", dir.join("cache")),
+        ("APT::Sandbox::User", "root".into()),
+    ];
+    for (name, value) in settings {
+        command.arg("-o").arg(format!("{name}={}", value.display()));
+    }
+    command
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().map_err(|error| format!("{name}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{name} failed ({status})")) }
+}
