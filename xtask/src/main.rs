@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod conformance;
 mod files;
 mod guest;
@@ -58,6 +59,8 @@ enum Task {
     },
     /// Counts the instructions of the hot paths and compares them with the baseline
     Instructions(instructions::Arguments),
+    /// Compares with peers and plain sockets, in turns, and writes target/bench/report.html
+    Bench(bench::Arguments),
     /// Runs a command in a virtual machine that has a soft-RoCE link
     Guest(guest::Arguments),
     /// Compares round trips over verbs:// with perftest's, in such a machine or on a device of this host
@@ -80,6 +83,7 @@ struct TestArguments {
 fn main() -> ExitCode {
     let root = files::workspace_root();
     match Arguments::parse().task {
+        Task::Bench(arguments) => told(bench::run(&root, &arguments)),
         Task::Guest(arguments) => guest::main(&root, &arguments),
         Task::BenchVerbs(arguments) => told(guest::bench(&root, &arguments)),
         Task::TestSoftroce(arguments) => told(guest::test(&root, &arguments)),
