@@ -33,7 +33,13 @@ pub(crate) enum Mode {
     Domain,
     /// The bare domain, spinning.
     DomainSpinning,
-    /// Memory shared on one host, spinning.
+    /// Sockets over libfabric's TCP provider, spinning.
+    OfiTcp,
+    /// The bare domain over libfabric's TCP provider, spinning.
+    OfiTcpDomain,
+    /// The bare domain over libfabric's shared memory provider, spinning.
+    OfiShmDomain,
+    /// Memory shared on one host, spinning; ours is sockets over libfabric's provider.
     SharedMemory,
 }
 
@@ -78,6 +84,9 @@ impl Cell {
             Mode::Spinning => ", spinning",
             Mode::Domain => ", domain",
             Mode::DomainSpinning => ", domain spinning",
+            Mode::OfiTcp => ", ofi+tcp",
+            Mode::OfiTcpDomain => ", ofi+tcp domain",
+            Mode::OfiShmDomain => ", ofi+shm domain",
             Mode::SharedMemory => ", shared memory",
         };
         format!("{what}{how}")
@@ -124,12 +133,26 @@ pub(crate) fn all() -> Vec<Cell> {
         let rzmq: &[Contender] = if peers < 1000 { &[Rzmq] } else { &[] };
         cells.push(idle(peers, &[&[Fabric, RawTcpBatch, Libzmq, Nng, Zeromq], rzmq].concat()));
     }
+    cells.extend(over_libfabric());
+    cells
+}
+
+/// What ours costs over a provider that somebody else wrote, and memory shared on one host.
+fn over_libfabric() -> Vec<Cell> {
+    let lat =
+        |mode, size, contenders: &[Contender]| Cell::new(Test::Lat, mode, size, 1, contenders);
+    let mut cells = vec![lat(Mode::OfiTcp, 64, &[Fabric, FiPingpongTcp])];
+    for size in [64, 64 << 10] {
+        cells.push(lat(Mode::OfiTcpDomain, size, &[Fabric, FiPingpongTcp]));
+        cells.push(lat(Mode::OfiShmDomain, size, &[Fabric, FiPingpongShm]));
+    }
     for size in [64, 64 << 10, 1 << 20] {
-        let contenders = [Iceoryx2, Iceoryx2Loan, FiPingpongShm];
-        cells.push(Cell::new(Test::Lat, Mode::SharedMemory, size, 1, &contenders));
+        let contenders = [Fabric, Iceoryx2, Iceoryx2Loan, FiPingpongShm];
+        cells.push(lat(Mode::SharedMemory, size, &contenders));
     }
     for size in [64, 64 << 10] {
-        cells.push(Cell::new(Test::Bw, Mode::SharedMemory, size, 1, &[Iceoryx2, Iceoryx2Loan]));
+        let contenders = [Fabric, Iceoryx2, Iceoryx2Loan];
+        cells.push(Cell::new(Test::Bw, Mode::SharedMemory, size, 1, &contenders));
     }
     cells
 }

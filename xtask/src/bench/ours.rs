@@ -22,16 +22,33 @@ pub(super) fn args(cell: &Cell, count: u64, pin: Option<(usize, usize)>) -> Vec<
         Test::Idle => args.extend(["--peers".into(), cell.peers.to_string()]),
         Test::Lat | Test::Bw => {}
     }
-    if matches!(cell.mode, Mode::Domain | Mode::DomainSpinning) {
+    if is_bare(cell.mode) {
         args.extend(["--level".into(), "domain".into()]);
     }
-    if matches!(cell.mode, Mode::Spinning | Mode::DomainSpinning) {
+    if !matches!(cell.mode, Mode::Sleeping | Mode::Domain) {
         args.push("--busy-poll".into());
+    }
+    if let Some(addr) = addr(cell.mode) {
+        args.extend(["--addr".into(), addr.into()]);
     }
     if let Some((client, server)) = pin {
         args.extend(["--pin".into(), format!("{client},{server}")]);
     }
     args
+}
+
+fn is_bare(mode: Mode) -> bool {
+    use Mode::{Domain, DomainSpinning, OfiShmDomain, OfiTcpDomain};
+    matches!(mode, Domain | DomainSpinning | OfiTcpDomain | OfiShmDomain)
+}
+
+/// Where it listens, if not at its own TCP fabric.
+fn addr(mode: Mode) -> Option<&'static str> {
+    match mode {
+        Mode::OfiTcp | Mode::OfiTcpDomain => Some("ofi+tcp://127.0.0.1:0"),
+        Mode::OfiShmDomain | Mode::SharedMemory => Some("ofi+shm://bench:0"),
+        Mode::Sleeping | Mode::Spinning | Mode::Domain | Mode::DomainSpinning => None,
+    }
 }
 
 /// Its report, as a sample.
@@ -112,6 +129,10 @@ mod tests {
         assert!(
             args("lat 64 B, domain spinning")
                 .ends_with("--count 7 --level domain --busy-poll --pin 1,0")
+        );
+        assert!(
+            args("lat 64 B, ofi+tcp domain")
+                .contains("--level domain --busy-poll --addr ofi+tcp://")
         );
         assert!(args("fanout 4 KiB x 64").contains("--size 4096 --count 7 --subscribers 64"));
     }

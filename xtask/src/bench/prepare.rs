@@ -30,7 +30,9 @@ const PINGPONG: Package = Package { name: "libfabric-bin", file: "/usr/bin/fi_pi
 /// When ours cannot be built.
 pub(super) fn ground(root: &Path, cells: &[Cell], ours: bool) -> Result<Ground, String> {
     if ours {
-        Cargo::new(root, "build").args(["--release", "-p", "fabric-cli"]).run()?;
+        // The library is loaded at run time: where there is none, only what goes over it is out.
+        let build = Cargo::new(root, "build").args(["--release", "-p", "fabric-cli"]);
+        build.args(["--features", "libfabric"]).run()?;
     }
     let fabric = target_dir(root).join("release/fabric");
     let wanted: BTreeSet<Driver> = drivers_of(cells);

@@ -188,7 +188,11 @@ mod tests {
                 "bw 8 KiB, domain",
                 "bw 64 KiB, domain",
                 "fanout 64 B x 1000",
-                "idle 1"
+                "idle 1",
+                "lat 64 KiB, shared memory",
+                "lat 1 MiB, shared memory",
+                "bw 64 B, shared memory",
+                "bw 64 KiB, shared memory",
             ]
         );
     }
