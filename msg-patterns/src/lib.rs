@@ -28,6 +28,7 @@ mod context;
 mod driver;
 mod engine;
 mod error;
+mod ids;
 mod message;
 mod monitor;
 mod options;

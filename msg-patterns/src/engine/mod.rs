@@ -23,6 +23,7 @@ use msg_proto::types::SocketType;
 use slab::Slab;
 
 use crate::backend::Backends;
+use crate::ids::IdMap;
 use crate::monitor::{Counters, Monitors, PeerId};
 use crate::options::Options;
 use crate::roles::Role;
@@ -52,7 +53,7 @@ const POLLS_BEFORE_DUE_MAX: usize = 64;
 pub(crate) struct Port {
     pub(crate) domain: Box<dyn Domain>,
     schemes: &'static [&'static str],
-    by_ep: HashMap<EpId, PeerId>,
+    by_ep: IdMap<EpId, PeerId>,
     listeners: HashMap<ListenerId, usize>,
     posted: usize,
 }
@@ -86,7 +87,7 @@ pub(crate) struct Net {
     stopped: Vec<PeerId>,
     bound: Slab<Bound>,
     last_endpoint: Option<fabric_core::Addr>,
-    transfers: HashMap<(usize, OpId), Transfer>,
+    transfers: IdMap<(usize, OpId), Transfer>,
     transfers_waiting: VecDeque<Transfer>,
     deadline: Option<Duration>,
     epoch_next: u32,
@@ -133,7 +134,7 @@ impl Net {
             stopped: Vec::new(),
             bound: Slab::new(),
             last_endpoint: None,
-            transfers: HashMap::new(),
+            transfers: IdMap::default(),
             transfers_waiting: VecDeque::new(),
             deadline: None,
             epoch_next: 0,
@@ -196,7 +197,7 @@ impl Net {
         }
         self.batch_bytes_max = self.batch_bytes_max.min(bytes_max);
         let port =
-            Port { domain, schemes, by_ep: HashMap::new(), listeners: HashMap::new(), posted: 0 };
+            Port { domain, schemes, by_ep: IdMap::default(), listeners: HashMap::new(), posted: 0 };
         self.ports.push(port);
         let port = self.ports.len() - 1;
         self.post_receives(port);

@@ -1,7 +1,5 @@
 //! REP: requests of all peers in turn, and each reply back to its asker.
 
-use std::collections::HashMap;
-
 use bytes::Bytes;
 use msg_proto::fair_queue::FairQueue;
 use msg_proto::fault::Fault;
@@ -13,18 +11,19 @@ use crate::Message;
 use crate::engine::inbox::Incoming;
 use crate::engine::peer::{Head, Outgoing};
 use crate::engine::{Net, Room};
+use crate::ids::IdMap;
 use crate::monitor::PeerId;
 
 /// The answering end.
 pub(crate) struct Replier {
     ready: FairQueue<PeerId>,
     replies: Replies<PeerId>,
-    envelopes: HashMap<Ticket, Bytes>,
+    envelopes: IdMap<Ticket, Bytes>,
 }
 
 impl Replier {
     pub(crate) fn new() -> Self {
-        Self { ready: FairQueue::new(), replies: Replies::new(), envelopes: HashMap::new() }
+        Self { ready: FairQueue::new(), replies: Replies::new(), envelopes: IdMap::default() }
     }
 
     /// The next request, if there is one.

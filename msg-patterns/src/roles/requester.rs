@@ -12,6 +12,7 @@ use super::{Role, why_none};
 use crate::engine::inbox::Incoming;
 use crate::engine::peer::{Head, Outgoing};
 use crate::engine::{Net, Room};
+use crate::ids::IdMap;
 use crate::monitor::PeerId;
 use crate::options::Options;
 use crate::{Error, ErrorKind, Message};
@@ -22,10 +23,10 @@ pub(crate) struct Requester {
     rotation: RoundRobin<PeerId>,
     retry: bool,
     /// With `retry`: requests that may have to be sent again.
-    kept: HashMap<RequestId, Message>,
+    kept: IdMap<RequestId, Message>,
     waiting: Waiting,
     /// What became of requests, until it is asked for.
-    results: HashMap<RequestId, Result<Message, Error>>,
+    results: IdMap<RequestId, Result<Message, Error>>,
     scratch: Vec<(RequestId, Lost)>,
 }
 
@@ -35,9 +36,9 @@ impl Requester {
             requests: Requests::new(options.resend_after),
             rotation: RoundRobin::new(),
             retry: options.retry || options.resend_after.is_some(),
-            kept: HashMap::new(),
+            kept: IdMap::default(),
             waiting: Waiting::default(),
-            results: HashMap::new(),
+            results: IdMap::default(),
             scratch: Vec::new(),
         }
     }
