@@ -48,7 +48,9 @@ mod tests {
         let dir = tempdir();
         // Each waits for the other.
         let meet = |own: &str, other: &str| {
-            format!("cd {dir}; : >{own}; until [ -e {other} ]; do sleep 0.01; done")
+            let wait =
+                format!("for poll in $(seq 3000); do [ -e {other} ] && exit; sleep 0.01; done");
+            format!("cd {dir}; : >{own}; {wait}; exit 1")
         };
         let lines = carried_out(&[order(1, &meet("a", "b")), order(2, &meet("b", "a"))]);
         std::fs::remove_dir_all(&dir).unwrap();
