@@ -156,8 +156,19 @@ fn d07_a_connection_manager_that_is_not_loaded() {
     let Some(_fault) = Fault::new("modprobe -r rdma_ucm", "modprobe rdma_ucm") else { return };
     let told = doctor(&[]);
     says(told.first("D07"), "command", &["modprobe rdma_ucm"]);
+    says(told.first("D07"), "severity", &["warning"]);
+}
+
+#[test]
+fn d07_a_connection_manager_whose_file_is_missing() {
+    let Some(_fault) = Fault::new(CM_AWAY, CM_BACK) else { return };
+    let told = doctor(&[]);
+    says(told.first("D07"), "severity", &["error"]);
     assert_eq!(told.used("verbs"), None);
 }
+
+const CM_AWAY: &str = "mv /dev/infiniband/rdma_cm /dev/rdma_cm.away";
+const CM_BACK: &str = "mv /dev/rdma_cm.away /dev/infiniband/rdma_cm";
 
 #[test]
 fn d08_no_device_at_all() {
@@ -401,7 +412,7 @@ mod verbs {
 
     #[test]
     fn an_error_of_a_missing_connection_manager_has_its_finding() {
-        let Some(_fault) = Fault::new("modprobe -r rdma_ucm", "modprobe rdma_ucm") else { return };
+        let Some(_fault) = Fault::new(CM_AWAY, CM_BACK) else { return };
         let line = refusal("", LISTEN);
         assert!(line.starts_with("fabric: D07: "), "{line}");
     }

@@ -200,6 +200,21 @@ fn d07_a_missing_connection_manager_is_a_module_on_a_host() {
 }
 
 #[test]
+fn d07_a_connection_manager_that_can_be_loaded_is_no_error() {
+    let broken = roce()
+        .without("/dev/infiniband/rdma_cm")
+        .without("/sys/class/misc/rdma_cm")
+        .without("/sys/module/rdma_ucm")
+        .file("/lib/modules/6.1.0-57-amd64/modules.dep", "kernel/core/rdma_ucm.ko: a.ko")
+        .file("/proc/mounts", "sysfs /sys sysfs rw 0 0\nudev /dev devtmpfs rw 0 0");
+    let finding = pair(&broken, &roce(), "D07");
+    assert_eq!(finding.severity, Severity::Warning);
+    // In a container the file would not appear.
+    let contained = broken.file("/proc/mounts", "tmpfs /dev tmpfs rw 0 0");
+    assert_eq!(pair(&contained, &roce(), "D07").severity, Severity::Error);
+}
+
+#[test]
 fn d07_a_missing_connection_manager_is_a_file_to_pass_in_a_container() {
     let broken = roce().without("/dev/infiniband/rdma_cm").file("/.dockerenv", "");
     let finding = pair(&broken, &roce().file("/.dockerenv", ""), "D07");

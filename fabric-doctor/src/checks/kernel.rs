@@ -2,7 +2,7 @@
 
 use super::Case;
 use crate::facts::Availability;
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 
 /// The versions of the verbs interface that libibverbs speaks.
 const VERBS_ABI: std::ops::RangeInclusive<u64> = 3..=6;
@@ -49,6 +49,13 @@ pub(super) fn d07_no_connection_manager(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let finding = Finding::error(7).seen(format!("{} does not exist", kernel.cm_file.path));
+    if kernel.connection_manager == Availability::Installed && kernel.makes_files {
+        return vec![
+            Finding { severity: Severity::Warning, ..finding }
+                .cause("the module rdma_ucm is not loaded; only rdma-core 28 and newer asks for it")
+                .command("modprobe rdma_ucm"),
+        ];
+    }
     let finding = match (kernel.cm_abi_version, &case.host.container) {
         (None, None) => {
             finding.cause("the module rdma_ucm is not loaded").command("modprobe rdma_ucm")

@@ -26,8 +26,13 @@ pub struct Kernel {
     pub modules: Vec<String>,
     /// Those among them that have a version of their own: they did not come with the kernel.
     pub foreign_modules: BTreeMap<String, String>,
-    /// Whether soft-RoCE is there or can be loaded.
+    /// Whether soft-RoCE (`rdma_rxe`) is there or can be loaded.
     pub soft_roce: Availability,
+    /// The same of the connection manager (`rdma_ucm`).
+    pub connection_manager: Availability,
+    /// Whether files of devices appear in `/dev` by themselves, as not in containers.
+    #[serde(skip)]
+    pub(crate) makes_files: bool,
     /// Whether each network namespace has its devices for itself.
     pub exclusive_namespaces: Option<bool>,
     /// Whether it copies registered pages when a process forks.
@@ -111,7 +116,13 @@ impl Kernel {
             cm_abi_version: root.number("/sys/class/misc/rdma_cm/abi_version"),
             cm_file: DeviceFile::read(root, "rdma_cm"),
             foreign_modules: foreign(root, &modules),
-            soft_roce: soft_roce(root, release.as_deref()),
+            soft_roce: availability(root, release.as_deref(), "rdma_rxe"),
+            connection_manager: availability(root, release.as_deref(), "rdma_ucm"),
+            makes_files: root.read("/proc/mounts").is_some_and(|mounts| {
+                mounts
+                    .lines()
+                    .any(|line| line.split_whitespace().skip(1).take(2).eq(["/dev", "devtmpfs"]))
+            }),
             exclusive_namespaces: system.and_then(|system| system.exclusive_namespaces),
             copies_on_fork: system.and_then(|system| system.copies_on_fork),
             backlog_max: root.number("/proc/sys/net/core/somaxconn"),
@@ -147,15 +158,15 @@ fn foreign(root: &Root, modules: &[String]) -> BTreeMap<String, String> {
     modules.iter().filter_map(version).collect()
 }
 
-fn soft_roce(root: &Root, release: Option<&str>) -> Availability {
-    if root.exists("/sys/module/rdma_rxe") {
+fn availability(root: &Root, release: Option<&str>, module: &str) -> Availability {
+    if root.exists(&format!("/sys/module/{module}")) {
         return Availability::Loaded;
     }
     let list =
         release.and_then(|release| root.read(&format!("/lib/modules/{release}/modules.dep")));
     match list {
         None => Availability::Unknown,
-        Some(list) if list.contains("/rdma_rxe.ko") => Availability::Installed,
+        Some(list) if list.contains(&format!("/{module}.ko")) => Availability::Installed,
         Some(_) => Availability::Missing,
     }
 }
