@@ -20,7 +20,7 @@ pub(crate) struct Choice {
     pub(crate) scheme: Scheme,
 }
 
-/// Finds what fits scheme and settings, and reaches `place` if one is given.
+/// Finds what fits scheme and settings, and has the device that leads to `place`, if one is given.
 ///
 /// # Errors
 /// `Host` when there is no libfabric or nothing fits; the message says why.
@@ -33,8 +33,10 @@ pub(crate) fn choose(
     let provider = scheme.provider.map(str::to_owned).or_else(|| options.provider.clone());
     let domain = options.domain.clone();
     let ask = Ask { provider, domain, kind: None, place, depth: RECEIVES_MAX };
-    for kind in [Kind::Connected, Kind::Datagram] {
-        match find(&Ask { kind: Some(kind), ..ask.clone() }) {
+    // The place may be one to listen at, which not every provider takes for one to connect to.
+    let kinds = [(Kind::Connected, place), (Kind::Connected, None), (Kind::Datagram, None)];
+    for (kind, place) in kinds {
+        match find(&Ask { kind: Some(kind), place, ..ask.clone() }) {
             Ok(Some(info)) => return Ok(Choice { info, kind, scheme }),
             Ok(None) => {}
             Err(code) => return Err(status::host_error(code, "asking libfabric for providers")),

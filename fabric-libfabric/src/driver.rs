@@ -88,7 +88,8 @@ impl Driver {
             litter::sweep();
         }
         let depth = RECEIVES_MAX.min(info.depth());
-        let ask = Ask { provider: Some(provider), depth, ..Ask::default() };
+        let domain = (!scheme::reaches_all(&provider)).then(|| info.domain());
+        let ask = Ask { provider: Some(provider), domain, depth, ..Ask::default() };
         Ok(Self {
             table: Table::default(),
             graves: Vec::new(),

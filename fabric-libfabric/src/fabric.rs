@@ -1,10 +1,13 @@
 //! The provider itself: opens domains and lists what libfabric has.
 
+use std::net::SocketAddr;
+
 use fabric_core::{Addr, Device, Error, ErrorKind, Fabric};
 
 use crate::choose::{self, choose};
 use crate::domain::LibfabricDomain;
 use crate::options::LibfabricOptions;
+use crate::resolve;
 use crate::scheme::{self, Scheme};
 use crate::sys::Place;
 
@@ -49,12 +52,18 @@ impl Fabric for LibfabricFabric {
         self.open_with(Scheme::of_provider(self.options.provider.as_deref()), None)
     }
 
-    /// With the provider that the address names.
+    /// With the provider that the address names, and the device that leads there.
     fn open_for(&self, addr: &Addr) -> Result<LibfabricDomain, Error> {
         let Some(scheme) = Scheme::find(addr.scheme()) else {
             let text = format!("{addr} is no libfabric address: it begins with ofi://");
             return Err(Error::new(ErrorKind::Unsupported, text));
         };
-        self.open_with(scheme, None)
+        let provider = scheme.provider.unwrap_or_default();
+        let places = match scheme::is_local(provider) {
+            true => Vec::new(),
+            false => resolve::places(addr, scheme)?,
+        };
+        let is_one = |at: &&SocketAddr| !at.ip().is_unspecified();
+        self.open_with(scheme, places.iter().find(is_one).map(|at| Place::There(*at)))
     }
 }

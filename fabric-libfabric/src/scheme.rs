@@ -43,6 +43,15 @@ impl Scheme {
     }
 }
 
+/// Providers whose domains reach everything, whichever interface they are named after.
+const SOFTWARE: &[&str] = &["tcp", "net", "sockets", "udp", "shm", "sm2"];
+
+/// Whether an endpoint of one domain of a provider gets to all that another one reaches.
+pub(crate) fn reaches_all(provider: &str) -> bool {
+    let lowest = provider.split(';').next().unwrap_or(provider);
+    SOFTWARE.contains(&lowest)
+}
+
 /// Whether addresses of a provider are names on this host.
 pub(crate) fn is_local(provider: &str) -> bool {
     LOCAL.contains(&provider)
@@ -59,5 +68,6 @@ mod tests {
         assert_eq!(Scheme::find("tcp"), None);
         assert_eq!(Scheme::of_provider(Some("shm")).name, "ofi+shm");
         assert_eq!(Scheme::of_provider(Some("unheard-of")).name, "ofi");
+        assert!(reaches_all("tcp;ofi_rxm") && !reaches_all("verbs"));
     }
 }

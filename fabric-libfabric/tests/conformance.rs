@@ -1,4 +1,5 @@
-//! The suite over libfabric's tcp and shm.
+//! The suite over libfabric's tcp and shm, and over its verbs where `FABRIC_LIBFABRIC_VERBS` names an
+//! address of an RDMA device.
 //!
 //! Without libfabric, each case says so and ends, unless `FABRIC_REQUIRE_LIBFABRIC=1` is set: then it
 //! fails.
@@ -33,11 +34,17 @@ impl<D: Domain + 'static> Ofi<D> {
         provider: &'static str,
         dress: fn(LibfabricDomain) -> D,
     ) -> Option<Self> {
+        let device = std::env::var("FABRIC_LIBFABRIC_VERBS");
+        if provider == "verbs" && device.is_err() {
+            println!("skipped: FABRIC_LIBFABRIC_VERBS names no address of an RDMA device");
+            return None;
+        }
         open(provider)?;
         let deaf = Socket::new(socket2::Domain::IPV4, Type::STREAM, None).expect("a socket");
         deaf.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("a free port");
         let host = match provider {
             "shm" => format!("conformance-{}", std::process::id()),
+            "verbs" => device.unwrap_or_default(),
             _ => "127.0.0.1".into(),
         };
         Some(Self { name, provider, host, dress, deaf })
@@ -109,6 +116,7 @@ macro_rules! suite {
 suite!(ofi_tcp, "ofi+tcp", "tcp", LibfabricDomain, |domain| domain);
 suite!(ofi_tcp_boxed, "ofi+tcp-boxed", "tcp", Box<dyn Domain>, |domain| Box::new(domain));
 suite!(ofi_tcp_trace, "ofi+tcp-trace", "tcp", Trace<LibfabricDomain>, Trace::new);
+suite!(ofi_verbs, "ofi+verbs", "verbs", LibfabricDomain, |domain| domain);
 suite!(ofi_shm, "ofi+shm", "shm", LibfabricDomain, |domain| domain);
 suite!(ofi_shm_boxed, "ofi+shm-boxed", "shm", Box<dyn Domain>, |domain| Box::new(domain));
 suite!(ofi_shm_trace, "ofi+shm-trace", "shm", Trace<LibfabricDomain>, Trace::new);
