@@ -102,6 +102,13 @@ fn every_message_of_a_stream_arrives() {
 }
 
 #[test]
+fn every_message_of_a_batch_arrives() {
+    check_bw(&report("bw --size 64,64KiB --count 200 --batch 17"), &[64, 64 << 10], 200);
+    let report = report("fanout --subscribers 3 --size 64 --count 300 --batch 17");
+    assert_eq!(rows(&report)[0]["delivered"], 3 * 331);
+}
+
+#[test]
 fn a_domain_sends_back_and_forth() {
     let report = report("lat --level domain --size 1,64KiB --count 40");
     check_lat(&report, &[1, 64 << 10], 40);

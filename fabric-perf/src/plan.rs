@@ -78,6 +78,8 @@ pub struct Settings {
     pub pin: Option<(usize, usize)>,
     /// Messages queued for each peer, on either side.
     pub hwm: usize,
+    /// Messages handed over and taken in one call, where streams do that.
+    pub batch: usize,
     /// What a publisher does at that mark.
     pub when_full: WhenFull,
 }
@@ -90,6 +92,7 @@ impl Default for Settings {
             busy_poll: false,
             pin: None,
             hwm: 1000,
+            batch: 1,
             when_full: WhenFull::Block,
         }
     }
@@ -130,6 +133,9 @@ impl Plan {
         }
         if matches!(op, Op::Cas | Op::Add) && self.sizes.iter().any(|&size| size != 8) {
             return refuse("atomics have 8 bytes: leave out --size");
+        }
+        if self.settings.batch == 0 || (self.settings.batch > 1 && bare) {
+            return refuse("--batch is a number from 1 on, and for sockets only");
         }
         if self.sizes.is_empty() || self.peers.contains(&0) || self.amount == Amount::Count(0) {
             return refuse("sizes, peers and the count must be at least 1");

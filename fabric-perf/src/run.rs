@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::cost::Usage;
-use crate::plan::{Amount, Level, Plan, Task, Test};
+use crate::plan::{Amount, Level, Op, Plan, Task, Test};
 use crate::progress::Progress;
 use crate::report::{BothSides, BwRow, FanoutRow, IdleRow, LatRow, Report, Rows};
 use crate::session::Session;
@@ -239,7 +239,7 @@ impl Measuring<'_> {
             };
             let there = run.figures()?;
             // Remote memory is moved from this side alone: the other one has no clock for it.
-            let here = there.messages != task.count;
+            let here = task.settings.op != Op::Send;
             let seconds = if here { usage.seconds } else { there.usage.seconds };
             let client = Spent { usage, messages: task.count };
             let server = Spent { usage: there.usage, messages: there.messages };

@@ -90,6 +90,9 @@ pub(crate) struct How {
     /// Messages queued for each peer, on either side; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 1000)]
     hwm: usize,
+    /// Messages handed over and taken in one call, where streams do that
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    batch: usize,
     /// Where the other side, started by this one, listens
     #[arg(long, value_name = "URL", default_value = "tcp://127.0.0.1:0")]
     pub(crate) addr: String,
@@ -193,8 +196,8 @@ impl How {
     }
 
     fn settings(&self) -> Settings {
-        let (busy_poll, pin, hwm) = (self.busy_poll, self.pin, self.hwm);
-        Settings { busy_poll, pin, hwm, ..Settings::default() }
+        let (busy_poll, pin, hwm, batch) = (self.busy_poll, self.pin, self.hwm, self.batch);
+        Settings { busy_poll, pin, hwm, batch, ..Settings::default() }
     }
 }
 

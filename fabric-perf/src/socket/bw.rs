@@ -2,7 +2,7 @@
 
 use msg_patterns::{Pull, Push};
 
-use super::{body, check, tuned};
+use super::{batches, body, take, tuned};
 use crate::Error;
 use crate::control::Figures;
 use crate::cost::{Meter, Usage};
@@ -20,12 +20,15 @@ pub(crate) fn measure(run: &Run<'_>) -> Result<Usage, Error> {
     socket.connect(&run.addr.to_string())?;
     run.watch(monitor)?;
     let body = body(task);
-    for done in 0..task.total() {
-        if done == task.warm {
+    for batch in batches(task) {
+        if batch.done == task.warm {
             meter.begin();
         }
-        socket.send(body.clone())?;
-        tell(run.session.progress, done.saturating_sub(task.warm));
+        match batch.len {
+            1 => socket.send(body.clone())?,
+            len => socket.send_many((0..len).map(|_| body.clone()))?,
+        }
+        tell(run.session.progress, batch.done.saturating_sub(task.warm));
     }
     socket.close();
     Ok(meter.end())
@@ -37,11 +40,13 @@ pub(crate) fn serve(part: &Part) -> Result<(), Error> {
     let mut meter = Meter::new(task.counted);
     let socket = tuned(Pull::builder(), &task.settings).build(&part.context)?;
     part.ready(&socket.bind(&part.addr.to_string())?);
-    for done in 0..task.total() {
-        if done == task.warm {
+    let mut buffer = Vec::with_capacity(task.settings.batch);
+    for batch in batches(task) {
+        if batch.done == task.warm {
             meter.begin();
         }
-        check(&socket.recv()?, task)?;
+        let many = |buffer: &mut _, max| socket.recv_many(buffer, max);
+        take(batch, task, &mut buffer, || socket.recv(), many)?;
     }
     let (usage, held) = (meter.end(), Held::now());
     part.report(Figures { messages: task.count, usage, held, dropped: 0 });

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use msg_patterns::{ErrorKind, Message, OnFull, Pub, Sub};
 
-use super::{body, check, tuned};
+use super::{batches, body, check, tuned};
 use crate::Error;
 use crate::control::{Figures, PATIENCE};
 use crate::cost::{Meter, Usage};
@@ -51,6 +51,7 @@ struct Audience<'a> {
     run: &'a Run<'a>,
     meter: Meter,
     seats: Vec<Seat>,
+    buffer: Vec<Message>,
     arrived: u64,
     timed_from: Option<u64>,
 }
@@ -62,7 +63,7 @@ impl<'a> Audience<'a> {
         if let Some(first) = seats.first() {
             run.watch(first.socket.monitor())?;
         }
-        Ok(Self { run, meter, seats, arrived: 0, timed_from: None })
+        Ok(Self { run, meter, seats, buffer: Vec::new(), arrived: 0, timed_from: None })
     }
 
     fn listen(&mut self) -> Result<Found, Error> {
@@ -80,6 +81,9 @@ impl<'a> Audience<'a> {
 
     /// One turn of everybody; whether anything came.
     fn pass(&mut self) -> Result<bool, Error> {
+        if self.run.task.settings.batch > 1 {
+            return self.pass_in_batches();
+        }
         let mut came = false;
         for at in 0..self.seats.len() {
             for _ in 0..TURN {
@@ -93,6 +97,25 @@ impl<'a> Audience<'a> {
                 came = true;
             }
         }
+        Ok(came)
+    }
+
+    fn pass_in_batches(&mut self) -> Result<bool, Error> {
+        let mut messages = std::mem::take(&mut self.buffer);
+        let mut came = false;
+        for at in 0..self.seats.len() {
+            let seat = &self.seats[at];
+            if seat.ended {
+                continue;
+            }
+            match seat.socket.recv_many_timeout(&mut messages, TURN, Duration::ZERO) {
+                Ok(_) => came = true,
+                Err(error) if error.kind() == ErrorKind::TimedOut => {}
+                Err(error) => return Err(error.into()),
+            }
+            messages.drain(..).try_for_each(|message| self.take(at, &message))?;
+        }
+        self.buffer = messages;
         Ok(came)
     }
 
@@ -154,11 +177,14 @@ pub(crate) fn serve(part: &Part) -> Result<(), Error> {
 
 fn publish(task: &Task, socket: &Pub, meter: &mut Meter) -> Result<(), Error> {
     let body = body(task);
-    for done in 0..task.total() {
-        if done == task.warm {
+    for batch in batches(task) {
+        if batch.done == task.warm {
             meter.begin();
         }
-        socket.send(body.clone())?;
+        match batch.len {
+            1 => socket.send(body.clone())?,
+            len => socket.send_many((0..len).map(|_| body.clone()))?,
+        }
     }
     Ok(())
 }
