@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::contender::Contender::{
-    self, Fabric, FiPingpongShm, FiPingpongTcp, Iceoryx2, Iceoryx2Loan, Libzmq, Nng, RawTcp,
-    RawTcpBatch, RawTcpBusy, Rzmq, Zeromq,
+    self, Fabric, FabricMany, FiPingpongShm, FiPingpongTcp, Iceoryx2, Iceoryx2Loan, Libzmq, Nng,
+    RawTcp, RawTcpBatch, RawTcpBusy, Rzmq, Zeromq,
 };
 
 /// A measurement.
@@ -117,14 +117,21 @@ pub(crate) fn all() -> Vec<Cell> {
         cells.push(Cell::new(Test::Lat, Mode::DomainSpinning, size, 1, &spinning));
     }
     for size in SIZES {
-        cells.push(stream(size, &[Fabric, RawTcp, RawTcpBatch, Libzmq, Nng, Zeromq, Rzmq]));
+        cells.push(stream(
+            size,
+            &[Fabric, FabricMany, RawTcp, RawTcpBatch, Libzmq, Nng, Zeromq, Rzmq],
+        ));
     }
     for size in DOMAIN_SIZES {
         cells.push(Cell::new(Test::Bw, Mode::Domain, size, 1, &[Fabric, RawTcp, RawTcpBatch]));
     }
     for size in FANOUT_SIZES {
         for subscribers in SUBSCRIBERS {
-            cells.push(fanout(size, subscribers, &[Fabric, RawTcpBatch, Libzmq, Nng, Zeromq]));
+            cells.push(fanout(
+                size,
+                subscribers,
+                &[Fabric, FabricMany, RawTcpBatch, Libzmq, Nng, Zeromq],
+            ));
         }
     }
     cells.push(fanout(64, 1000, &[Fabric, RawTcpBatch, Libzmq]));
@@ -164,7 +171,7 @@ pub(crate) fn quick() -> Vec<Cell> {
         trips(64 << 10, &[Fabric, RawTcp, Libzmq]),
         spinning(64),
         Cell::new(Test::Lat, Mode::Domain, 64, 1, &[Fabric, RawTcp]),
-        stream(64, &[Fabric, RawTcpBatch, Libzmq]),
+        stream(64, &[Fabric, FabricMany, RawTcpBatch, Libzmq]),
         stream(1 << 10, &[Fabric, RawTcpBatch, Libzmq]),
         stream(64 << 10, &[Fabric, RawTcp, RawTcpBatch, Libzmq]),
         stream(1 << 20, &[Fabric, RawTcp, Libzmq]),

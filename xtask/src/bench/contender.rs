@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Contender {
-    /// This project.
+    /// This project, a message a call.
     Fabric,
+    /// This project, many messages a call.
+    FabricMany,
     /// Plain sockets that sleep, one call a message.
     RawTcp,
     /// Plain sockets that spin.
@@ -32,11 +34,14 @@ pub(crate) enum Contender {
     Iceoryx2Loan,
 }
 
+/// Messages of one call where there are many.
+const MANY: usize = 256;
+
 /// How a contender is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// `fabric perf`.
-    Ours,
+    /// `fabric perf`, with so many messages a call.
+    Ours(usize),
     /// A driver of `bench/peers`, with a transport.
     Driver(Driver, &'static str),
     /// `fi_pingpong`, with a provider.
@@ -61,8 +66,9 @@ pub(crate) enum Driver {
 }
 
 impl Contender {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Fabric,
+        Self::FabricMany,
         Self::RawTcp,
         Self::RawTcpBusy,
         Self::RawTcpBatch,
@@ -80,6 +86,7 @@ impl Contender {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Fabric => "fabric",
+            Self::FabricMany => "fabric-many",
             Self::RawTcp => "raw-tcp",
             Self::RawTcpBusy => "raw-tcp-busy",
             Self::RawTcpBatch => "raw-tcp-batch",
@@ -107,7 +114,8 @@ impl Contender {
     /// How it is started.
     pub(crate) fn kind(self) -> Kind {
         match self {
-            Self::Fabric => Kind::Ours,
+            Self::Fabric => Kind::Ours(1),
+            Self::FabricMany => Kind::Ours(MANY),
             Self::RawTcp => Kind::Driver(Driver::Raw, "tcp"),
             Self::RawTcpBusy => Kind::Driver(Driver::Raw, "tcp-busy"),
             Self::RawTcpBatch => Kind::Driver(Driver::Raw, "tcp-batch"),

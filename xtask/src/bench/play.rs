@@ -35,7 +35,7 @@ impl Ground {
         count: u64,
     ) -> Result<Sample, String> {
         match contender.kind() {
-            Kind::Ours => self.ours(cell, count),
+            Kind::Ours(batch) => self.ours(cell, count, batch),
             Kind::Driver(driver, transport) => self.driver(cell, driver, transport, count),
             Kind::Pingpong(provider) => {
                 self.pingpong.clone()?;
@@ -44,8 +44,11 @@ impl Ground {
         }
     }
 
-    fn ours(&self, cell: &Cell, count: u64) -> Result<Sample, String> {
-        let args = ours::args(cell, count, self.pin);
+    fn ours(&self, cell: &Cell, count: u64, batch: usize) -> Result<Sample, String> {
+        let mut args = ours::args(cell, count, self.pin);
+        if batch > 1 {
+            args.extend(["--batch".into(), batch.to_string()]);
+        }
         let side = Side { program: self.fabric.clone(), args, processor: None };
         ours::sample(cell, &play_alone(&side)?)
     }

@@ -210,6 +210,7 @@ fn span(lines: &[Line]) -> (f64, f64) {
 fn color(contender: Contender) -> RGBColor {
     match contender {
         Contender::Fabric => RGBColor(0xd6, 0x27, 0x28),
+        Contender::FabricMany => RGBColor(0xff, 0x98, 0x96),
         Contender::RawTcp => RGBColor(0x77, 0x77, 0x77),
         Contender::RawTcpBusy => RGBColor(0xaa, 0xaa, 0xaa),
         Contender::RawTcpBatch => RGBColor(0x22, 0x22, 0x22),
