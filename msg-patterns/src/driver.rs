@@ -4,6 +4,8 @@
 //! threads that want the lock wake it; threads that also have to wait sleep until the driver made
 //! progress or leaves. When no call drives, the context's background thread does.
 
+mod bursts;
+
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,20 +15,14 @@ use fabric_core::{Armed, Waker};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::Error;
 use crate::background::{Background, Driven, Flags, Next};
 use crate::engine::Core;
 use crate::options::Linger;
 use crate::roles::Role;
-use crate::{Error, Message};
 
-/// A burst is flushed at most this often; in between its messages gather in a slot.
-const FLUSH_INTERVAL: Duration = Duration::from_micros(20);
-/// Flushes in a row of a sender before it also looks for what came in, such as credit.
-const FLUSHES_PER_TURN: u32 = 4;
-/// Sends in a row before a sender that flushes also looks for what came in.
-const SENDS_PER_TURN: u32 = 128;
-/// Sends of a burst for each look at the clock.
-pub(crate) const SENDS_PER_LOOK: u32 = 16;
+pub(crate) use bursts::SENDS_PER_LOOK;
+
 /// How long a close waits for a peer's goodbye after everything has left.
 const GOODBYE_WAIT: Duration = Duration::from_secs(2);
 /// Turns of the background thread before it looks after other sockets.
@@ -89,15 +85,6 @@ pub(crate) struct State<R> {
     closed: bool,
 }
 
-impl<R: Role> State<R> {
-    /// Everything was flushed, from `began` until now. Where that takes long, as it does for many
-    /// peers, the next flush waits as long, so that messages gather at least half of the time.
-    fn gather_from(&mut self, began: Duration) {
-        let now = self.core.net.now();
-        self.gather_until = now + FLUSH_INTERVAL.max(now.saturating_sub(began));
-    }
-}
-
 type Guard<'a, R> = MutexGuard<'a, State<R>>;
 
 impl<R: Role> Shared<R> {
@@ -155,123 +142,9 @@ impl<R: Role> Shared<R> {
         Ok(value)
     }
 
-    /// Runs a send: a lone message leaves at once, a burst gathers. `None` when the socket is over.
-    pub(crate) fn send<T>(&self, attempt: impl FnOnce(&mut Core<R>) -> T) -> Option<T> {
-        let mut state = self.lock();
-        if self.is_over(&state) {
-            return None;
-        }
-        let value = attempt(&mut state.core);
-        self.after_send(&mut state, 1);
-        self.tell_deadline(&mut state);
-        if std::mem::take(&mut state.core.net.progressed) {
-            self.tell_sleepers(&state);
-        }
-        Some(value)
-    }
-
-    /// As `send`, when there is nothing to it but the lock; says whether it was done.
-    #[inline]
-    pub(crate) fn send_at_once(&self, attempt: impl FnOnce(&mut Core<R>) -> bool) -> bool {
-        let Some(mut state) = self.state.try_lock() else { return false };
-        let done = !self.is_over(&state) && attempt(&mut state.core);
-        if done {
-            self.after_send(&mut state, 1);
-        }
-        done
-    }
-
-    /// Sends as many of `messages` as go at once, with one lock; says how many.
-    pub(crate) fn send_many_at_once(
-        &self,
-        messages: &[Message],
-        mut attempt: impl FnMut(&mut Core<R>, &Message) -> bool,
-    ) -> usize {
-        let mut state = self.lock();
-        if self.is_over(&state) {
-            return 0;
-        }
-        let sent = messages.iter().take_while(|message| attempt(&mut state.core, message)).count();
-        if sent > 0 {
-            self.after_send(&mut state, sent as u32);
-        }
-        sent
-    }
-
-    /// As `drive`, when there is nothing to it but the lock.
-    #[inline(always)]
-    pub(crate) fn take_at_once<T>(
-        &self,
-        attempt: impl FnOnce(&mut Core<R>) -> Option<T>,
-    ) -> Option<T> {
-        let mut state = self.state.try_lock()?;
-        if self.is_over(&state) {
-            return None;
-        }
-        let found = attempt(&mut state.core)?;
-        if state.core.net.has_unflushed() {
-            self.flush_all(&mut state);
-        }
-        self.flags.count_activity(1);
-        self.tell_sleepers(&state);
-        self.flags.rouse(&self.background);
-        Some(found)
-    }
-
-    fn flush_all(&self, state: &mut Guard<'_, R>) {
-        state.core.net.flush();
-        self.flags.count_flush();
-    }
-
     #[inline]
     fn is_over(&self, state: &State<R>) -> bool {
         state.closed || state.core.net.closing || self.flags.terminated.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    fn after_send(&self, state: &mut Guard<'_, R>, sent: u32) {
-        self.flags.count_activity(sent);
-        state.sends = state.sends.wrapping_add(sent);
-        let full = state.core.net.has_posted();
-        if full || !self.gathers(state, sent) {
-            self.look_at_clock(state, full);
-        }
-    }
-
-    fn look_at_clock(&self, state: &mut Guard<'_, R>, full: bool) {
-        let now = state.core.net.now();
-        if full || now >= state.gather_until {
-            self.flush(state);
-            state.gather_from(now);
-        } else if state.core.net.has_put_off() {
-            self.flags.defer(&self.background);
-        }
-    }
-
-    /// In a burst whose tail is taken care of, only some messages look at the clock.
-    fn gathers(&self, state: &Guard<'_, R>, sent: u32) -> bool {
-        self.flags.is_deferred() && state.sends % SENDS_PER_LOOK >= sent
-    }
-
-    fn flush(&self, state: &mut Guard<'_, R>) {
-        state.flushes += 1;
-        // With nothing to flush, messages are waiting for credit that may have come.
-        let unheard = state.flushes >= FLUSHES_PER_TURN
-            || state.sends.wrapping_sub(state.heard_at) >= SENDS_PER_TURN;
-        if unheard || !state.core.net.has_unflushed() {
-            self.hear(state);
-        } else {
-            self.flush_all(state);
-        }
-    }
-
-    /// Flushes and looks for what came in, such as credit.
-    fn hear(&self, state: &mut Guard<'_, R>) {
-        (state.flushes, state.heard_at) = (0, state.sends);
-        state.core.turn();
-        self.tell_sleepers(state);
-        self.tell_deadline(state);
-        self.flags.count_flush();
     }
 
     /// Runs `attempt` until it gives something, driving the socket meanwhile.
