@@ -10,6 +10,7 @@ mod device;
 mod kills;
 
 use std::fs;
+use std::thread;
 use std::time::Duration;
 
 use carry::{carry, check};
@@ -61,36 +62,42 @@ fn a_file_arrives_in_eager_pieces_and_by_rendezvous() {
     device.assert_unchanged();
 }
 
-/// Connections of one socket, and sockets with a domain each.
-const CONNECTIONS: u64 = 1800;
-const SOCKETS: u64 = 200;
+/// Pairs of sockets at work at once, so that they do not only wait for the device.
+const PAIRS: u64 = 4;
+/// Connections of each pair: of one pusher, and of pushers with a domain each.
+const OF_ONE: u64 = 450;
+const OF_EACH: u64 = 50;
 
 #[test]
-fn connections_that_come_talk_and_go_leave_nothing_behind() {
+fn two_thousand_connections_that_come_talk_and_go_leave_nothing_behind() {
     let Some(device) = Device::get() else { return };
     let context = Context::new();
-    let pull = Pull::new(&context).unwrap();
+    thread::scope(|scope| {
+        (0..PAIRS).for_each(|_| drop(scope.spawn(|| come_and_go(&context))));
+    });
+    device.assert_unchanged();
+}
+
+fn come_and_go(context: &Context) {
+    let pull = Pull::new(context).unwrap();
     let addr = pull.bind(&any()).unwrap().to_string();
-    let push = Push::new(&context).unwrap();
-    for number in 0..CONNECTIONS {
+    let talk = |push: &Push, number: u64| {
         push.connect(&addr).unwrap();
         push.send_timeout(number.to_string(), LONG).unwrap();
+        assert_eq!(pull.recv_timeout(LONG).unwrap().first(), &number.to_string());
         push.disconnect(&addr).unwrap();
-        assert_eq!(pull.recv_timeout(LONG).unwrap().first(), &number.to_string());
-    }
+    };
+    let push = Push::new(context).unwrap();
+    (0..OF_ONE).for_each(|number| talk(&push, number));
     push.close();
-    for number in 0..SOCKETS {
-        let push = Push::new(&context).unwrap();
-        push.connect(&addr).unwrap();
-        push.send_timeout(number.to_string(), LONG).unwrap();
-        assert_eq!(pull.recv_timeout(LONG).unwrap().first(), &number.to_string());
+    for number in 0..OF_EACH {
+        let push = Push::new(context).unwrap();
+        talk(&push, number);
         push.close();
     }
-    let cycles = CONNECTIONS + SOCKETS;
-    wait_until("the end of all connections", || pull.counters().disconnects == cycles);
-    assert_eq!(pull.counters().connects, cycles);
+    wait_until("the end of all", || pull.counters().disconnects == OF_ONE + OF_EACH);
+    assert_eq!(pull.counters().connects, OF_ONE + OF_EACH);
     pull.close();
-    device.assert_unchanged();
 }
 
 /// Runs a scenario, after which nothing of the killed may be left.
