@@ -56,11 +56,14 @@ impl Drive {
         Number::ALL.iter().try_for_each(|node| self.await_ready(*node))
     }
 
-    /// Does all steps of a scene.
+    /// Does all steps of a scene. It finds no files of another one.
     ///
     /// # Errors
     /// With the step, and what was expected of it.
     pub(super) fn play(&mut self, scene: &Scene) -> Result<(), String> {
+        for node in Number::ALL {
+            self.run(node, "rm -rf /run/node/*", SHORT)?;
+        }
         for (at, step) in scene.steps.iter().enumerate() {
             let place = || format!("scene \"{}\", step {} \"{}\"", scene.name, at + 1, step.name);
             println!("--- {}", step.name);
