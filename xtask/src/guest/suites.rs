@@ -27,15 +27,23 @@ const LIB: &str = "lib";
 /// All of them. Those that a workspace lacks are missed when their results are judged.
 pub(super) const SUITES: &[Suite] = &[
     suite("fabric-softroce", "", "links"),
-    suite("fabric-cli", "", "softroce"),
-    suite("fabric-cli", "", "doctor_guest"),
+    suite("fabric-cli", "softroce", "softroce"),
+    suite("fabric-cli", "softroce", "doctor_guest"),
     suite("fabric-verbs", "", "conformance"),
     suite("fabric-verbs", "", "device"),
     suite("fabric-verbs", "", "choice"),
     Suite { only: "on_device::", ..suite("fabric-verbs", "", LIB) },
     suite("fabric-softroce", "verbs", "conformance"),
-    Suite { only: "verbs::", threads: 4, ..suite("msg-patterns", "verbs", "rules") },
+    suite("fabric-softroce", "verbs", "scheme"),
+    Suite { only: "verbs::", threads: 4, ..RULES },
+    // Enough to tell that the other provider is the same under another name.
+    Suite { only: "softroce::pipe_0", threads: 4, ..RULES },
+    Suite { only: "softroce::pub_0", threads: 4, ..RULES },
+    Suite { only: "softroce::req_0", threads: 4, ..RULES },
+    suite("fabric-cli", "softroce", "rdma"),
 ];
+
+const RULES: Suite = suite("msg-patterns", "softroce", "rules");
 
 const fn suite(package: &'static str, features: &'static str, test: &'static str) -> Suite {
     Suite { package, features, test, only: "", threads: 1 }
@@ -90,7 +98,8 @@ fn metadata(root: &Path) -> Result<Metadata, String> {
 impl Suite {
     /// Whether it makes soft-RoCE links, which no other device needs.
     pub(super) fn makes_links(&self) -> bool {
-        self.package == "fabric-softroce"
+        let by_name = ["softroce", "doctor_guest"].contains(&self.test);
+        by_name || self.package == "fabric-softroce" || self.only.starts_with("softroce::")
     }
 
     fn is_in(&self, metadata: &Metadata) -> bool {
@@ -129,6 +138,8 @@ fn chosen(lines: &[String], only: &str, filter: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -146,6 +157,14 @@ mod tests {
             SUITES.iter().partition(|suite| suite.makes_links());
         assert!(links.iter().any(|suite| suite.test == "links"));
         assert!(others.iter().any(|suite| suite.package == "fabric-verbs"));
+        assert!(others.iter().all(|suite| !suite.only.contains("softroce")));
+    }
+
+    #[test]
+    fn tests_of_the_command_share_the_program_that_was_built_last() {
+        let of_command = SUITES.iter().filter(|suite| suite.package == "fabric-cli");
+        let features: BTreeSet<&str> = of_command.map(|suite| suite.features).collect();
+        assert_eq!(features, BTreeSet::from(["softroce"]));
     }
 
     #[test]
