@@ -70,8 +70,8 @@ pub(crate) fn rejection(status: i32, told: &[u8], peer: &dyn fmt::Display) -> Er
         }
         BY_PEERS_CHOICE if told.first() == Some(&REJECT_MTU) => {
             let text = format!(
-                "{peer} takes smaller packets than this side sends: set the same MTU on both \
-                 interfaces"
+                "D26: {peer} takes smaller packets than this side sends: `ip link` shows the MTU, \
+                 set the same one on both interfaces"
             );
             Error::new(ErrorKind::Unreachable, text)
         }
