@@ -31,6 +31,9 @@ impl Plot {
 
 const PIXELS: (u32, u32) = (900, 480);
 
+/// Share of the width that the names of the lines take.
+const NAMES_SHARE: f64 = 0.22;
+
 /// A line of a plot.
 #[derive(Debug, Clone, PartialEq)]
 struct Line {
@@ -158,7 +161,9 @@ fn draw_into(
     let area = SVGBackend::with_string(svg, PIXELS).into_drawing_area();
     area.fill(&WHITE)?;
     let (low, high) = span(&content.lines);
-    let along = -0.2..content.places.len() as f64 - 0.8;
+    let places = content.places.len() as f64;
+    // Behind the last place there is room for the names.
+    let along = -0.2..(places - 0.8) * (1.0 + NAMES_SHARE);
     let mut builder = ChartBuilder::on(&area);
     builder.caption(title, ("sans-serif", 20)).margin(12);
     builder.x_label_area_size(44).y_label_area_size(84);
@@ -166,7 +171,7 @@ fn draw_into(
     let (x_label, y_label) = (|at: &f64| place(content, *at), |value: &f64| short(*value));
     let mut mesh = chart.configure_mesh();
     mesh.x_desc(content.x).y_desc(content.y).light_line_style(WHITE);
-    mesh.x_labels(content.places.len()).x_label_formatter(&x_label);
+    mesh.x_labels(content.places.len() + 2).x_label_formatter(&x_label);
     mesh.y_label_formatter(&y_label).draw()?;
     for line in &content.lines {
         let (color, points) = (color(line.contender), points(content, line));
@@ -178,7 +183,7 @@ fn draw_into(
         chart.draw_series(dots)?;
     }
     let mut labels = chart.configure_series_labels();
-    labels.position(SeriesLabelPosition::UpperLeft).background_style(WHITE.mix(0.8));
+    labels.position(SeriesLabelPosition::UpperRight).background_style(WHITE.mix(0.8));
     labels.border_style(BLACK.mix(0.2)).draw()?;
     area.present()?;
     Ok(())
