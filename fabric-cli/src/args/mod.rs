@@ -26,8 +26,9 @@ use crate::units::{parse_place, parse_time};
 /// Messaging patterns over any fabric: PUB/SUB, PUSH/PULL and REQ/REP from the shell.
 ///
 /// Addresses are written like tcp://127.0.0.1:5555, `tcp://[::1]:5555`, tcp://host:5555, tcp://*:5555
-/// (all interfaces) or tcp://eth0:5555; port 0 picks a free one. Sizes are written like 4096, 64KiB,
-/// 1G (binary) or 10MB (decimal), times like 5s, 200ms or 2m.
+/// (all interfaces) or tcp://eth0:5555; port 0 picks a free one. Built with the feature `softroce`,
+/// also like verbs://10.0.0.5:5555, verbs://mlx5_0:5555 or softroce://eth0:5555. Sizes are written like
+/// 4096, 64KiB, 1G (binary) or 10MB (decimal), times like 5s, 200ms or 2m.
 #[derive(Debug, Parser)]
 #[command(name = "fabric", version, after_help = CODES, arg_required_else_help = true)]
 pub(crate) struct Cli {
