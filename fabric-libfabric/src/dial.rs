@@ -11,7 +11,7 @@ use crate::credit::Credit;
 use crate::driver::Driver;
 use crate::endpoint::{Endpoint, Terms};
 use crate::hello::Hello;
-use crate::limits::{CONTROL_PACKETS, PACKET_BYTES, PACKET_BYTES_MIN, PIECES_MAX};
+use crate::limits::{CONTROL_PACKETS, PACKET_BYTES_MIN, PIECES_MAX};
 use crate::link::Link;
 use crate::outbound::Pumped;
 use crate::resolve;
@@ -48,6 +48,7 @@ enum Target {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Offer {
     window: usize,
+    packet_bytes: usize,
     token: u64,
 }
 
@@ -64,14 +65,14 @@ impl Dial {
 impl Offer {
     pub(crate) fn hello(&self) -> Hello {
         let granted = self.window as u32;
-        Hello { granted, packet_bytes: PACKET_BYTES as u32, token: self.token }
+        Hello { granted, packet_bytes: self.packet_bytes as u32, token: self.token }
     }
 
     /// What both sides agree on.
     pub(crate) fn terms(&self, hello: &Hello, peer: Addr) -> Terms {
         Terms {
             peer,
-            packet_bytes: (hello.packet_bytes as usize).clamp(PACKET_BYTES_MIN, PACKET_BYTES),
+            packet_bytes: (hello.packet_bytes as usize).clamp(PACKET_BYTES_MIN, self.packet_bytes),
             credit: Credit::new(self.window as u32, hello.granted),
             window: self.window,
         }
@@ -165,7 +166,8 @@ impl Driver {
             self.graves.push((id, Link::new(endpoint, None)));
             return Err(error);
         }
-        Ok((endpoint, Offer { window, token: fastrand::u64(..) }))
+        let packet_bytes = self.packet_bytes();
+        Ok((endpoint, Offer { window, packet_bytes, token: fastrand::u64(..) }))
     }
 
     /// The provider's connection stands.

@@ -10,8 +10,8 @@ use crate::accept::Listeners;
 use crate::choose::Choice;
 use crate::endpoint::{Endpoint, Farewell};
 use crate::limits::{
-    COMPLETIONS, CONTROL_PACKETS, DROP_NAPS, EVENTS_MAX, LOOK_EVERY, PACKET_BYTES, PIECES_MAX,
-    RECEIVES_MAX, RETRY_AFTER, WINDOW_MAX, WINDOW_MIN,
+    COMPLETIONS, CONTROL_PACKETS, DROP_NAPS, EVENTS_MAX, LOOK_EVERY, PACKET_BYTES,
+    PACKET_BYTES_MIN, PIECES_MAX, RECEIVES_MAX, RETRY_AFTER, WINDOW_MAX, WINDOW_MIN,
 };
 use crate::link::{Link, Wires};
 use crate::litter;
@@ -149,6 +149,15 @@ impl Driver {
         OpId(self.next_op)
     }
 
+    /// Bytes of a packet. Providers that share memory hand over what they can inject at once; the rest
+    /// would need both sides to poll, and one to read the other's memory.
+    pub(crate) fn packet_bytes(&self) -> usize {
+        match self.is_local {
+            true => self.wires.inject_bytes.clamp(PACKET_BYTES_MIN, PACKET_BYTES),
+            false => PACKET_BYTES,
+        }
+    }
+
     /// How many packets a new peer may send before they are read.
     pub(crate) fn window(&self) -> usize {
         let others = CONTROL_PACKETS + 2 * PIECES_MAX;
@@ -204,9 +213,7 @@ impl Driver {
         self.flush();
         if self.events.len() < events_max {
             self.look();
-            if self.drain_completions(events_max.min(EVENTS_MAX)) {
-                self.pace.on_progress(Instant::now());
-            }
+            self.drain_completions(events_max.min(EVENTS_MAX));
             self.expire();
             self.resume_starved();
             self.flush();
@@ -301,20 +308,22 @@ impl Driver {
         }
     }
 
-    /// Takes completions until the queue is empty or there are enough events. Says whether any came.
-    pub(crate) fn drain_completions(&mut self, events_max: usize) -> bool {
-        let (mut batch, mut came) = (Vec::new(), false);
+    /// Takes completions until the queues are empty or there are enough events.
+    pub(crate) fn drain_completions(&mut self, events_max: usize) {
+        let mut batch = Vec::new();
         loop {
             let more = self.poll_queues(&mut batch).unwrap_or_else(|code| {
                 tracing::warn!(%code, "a completion queue is broken");
                 false
             });
-            came |= !batch.is_empty();
+            if !batch.is_empty() {
+                self.pace.on_progress(Instant::now());
+            }
             for completion in batch.drain(..) {
                 self.on_completion(completion);
             }
             if !more || self.events.len() >= events_max {
-                return came;
+                return;
             }
         }
     }
