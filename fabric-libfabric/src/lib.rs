@@ -6,9 +6,9 @@
 //!
 //! Where a provider has connections (`FI_EP_MSG`), they are its own; the others (`FI_EP_RDM`) get a
 //! socket beside each endpoint for what connections do: refusing, hello, the end. Messages travel in
-//! packets of 16 KiB (4 KiB over shm) within credit that the receiver granted, so that a peer which posts no receive
-//! makes the sender wait. Packets are copied in and out: a provider cannot be asked to give a posted
-//! receive back in time, and what it still holds of a dead peer must not be the user's.
+//! packets of 16 KiB (4 KiB over shm) within credit that the receiver granted, so that a peer which
+//! posts no receive makes the sender wait. Packets are copied in and out: a provider cannot be asked to
+//! give a posted receive back in time, and what it still holds of a dead peer must not be the user's.
 //!
 //! Remote memory and atomics are served in messages by the owner's side when it is polled. libfabric's
 //! own cannot keep what the contract promises: `tcp` answers a revoked key by dropping the connection
