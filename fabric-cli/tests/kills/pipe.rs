@@ -50,8 +50,11 @@ pub(crate) fn pushers(ground: &Ground) {
     let send = move |n: u64| survivor.send_timeout(n.to_string(), LONG).unwrap();
     let traffic = Traffic::start(PAUSE, send, || {});
     let mut taken = Taken { puller, numbers: Vec::new(), others: 0 };
-    for _ in 0..ground.kills {
+    for kill in 0..ground.kills as u64 {
         let victim = fabric(["push", &addr, "--repeat", "1000000000", "--size", "100"]);
+        // What a killed one left behind may still arrive, so messages alone do not tell that this
+        // one is there: the survivor and it are.
+        taken.until(|taken| taken.puller.counters().connects == kill + 2);
         let (others, numbers) = (taken.others + 100, taken.numbers.len() + 50);
         taken.until(|taken| taken.others >= others && taken.numbers.len() >= numbers);
         victim.kill();
