@@ -1,6 +1,8 @@
 //! Cases that a required provider may skip or lack, each with its reason.
 
-/// `xtask/exceptions.txt`: a provider, a case and a reason a line.
+use super::Case;
+
+/// `xtask/exceptions.txt`: a provider, a case or `GROUP::*`, and a reason a line.
 #[derive(Debug, Default)]
 pub(crate) struct Exceptions(Vec<(String, String)>);
 
@@ -13,6 +15,20 @@ impl Exceptions {
         let lines = text.lines().map(str::trim);
         let entries = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
         entries.map(entry).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The same with the cases of a group in its place; a group that no case belongs to stays.
+    pub(crate) fn by_case(&self, cases: &[Case]) -> Self {
+        let expanded = |(provider, name): &(String, String)| {
+            let group = name.strip_suffix("::*");
+            let members = cases.iter().filter(|case| group == Some(&case.group));
+            let mut names: Vec<_> = members.map(|case| case.name.clone()).collect();
+            if names.is_empty() {
+                names.push(name.clone());
+            }
+            names.into_iter().map(|name| (provider.clone(), name)).collect::<Vec<_>>()
+        };
+        Self(self.0.iter().flat_map(expanded).collect())
     }
 
     /// Whether `provider` need not pass `case`.
@@ -44,6 +60,16 @@ mod tests {
             Exceptions::parse("# heading\n\ntcp a_case no such thing in TCP\n").unwrap();
         assert!(exceptions.cover("tcp", "a_case"));
         assert!(!exceptions.cover("sim", "a_case") && !exceptions.cover("tcp", "b"));
+    }
+
+    #[test]
+    fn an_exception_for_a_group_is_one_for_each_of_its_cases() {
+        let case = |group: &str, name: &str| Case { name: name.into(), group: group.into() };
+        let cases = [case("rma", "a"), case("rma", "b"), case("misuse", "c")];
+        let text = "tcp rma::* has none\ntcp nosuch::* has none\n";
+        let exceptions = Exceptions::parse(text).unwrap().by_case(&cases);
+        let names: Vec<_> = exceptions.iter().map(|(_, case)| case).collect();
+        assert_eq!(names, ["a", "b", "nosuch::*"]);
     }
 
     #[test]

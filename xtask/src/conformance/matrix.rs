@@ -55,13 +55,14 @@ impl Matrix {
     /// Everything that must not be: failures anywhere, gaps of required providers, stray entries,
     /// and exceptions that nothing needs.
     pub(crate) fn problems(&self, required: &[&str], exceptions: &Exceptions) -> Vec<Problem> {
+        let exceptions = exceptions.by_case(&self.cases);
         let mut problems = Vec::new();
         if self.cases.is_empty() {
             problems.push(Problem::new("suite", "has no cases", "list them in the suite"));
         }
         for provider in &self.providers {
             let needed = required.contains(&provider.as_str());
-            let check = |case: &Case| self.problem(provider, &case.name, needed, exceptions);
+            let check = |case: &Case| self.problem(provider, &case.name, needed, &exceptions);
             problems.extend(self.cases.iter().filter_map(check));
         }
         problems.extend(self.strays.iter().map(stray));
