@@ -41,14 +41,13 @@ pub(crate) enum Pumped {
     Short,
 }
 
-/// A request with what it keeps.
-struct Draft {
-    op: Op,
-    sges: Sges,
-    hold: Hold,
-    /// A packet that is needed only until the device has it.
-    inline: Option<Packet>,
-    must_signal: bool,
+/// Whether a request makes a completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    /// Somebody waits for it.
+    Always,
+    /// When there has been none for long enough.
+    IfDue,
 }
 
 /// Whether a message goes in copies.
@@ -75,9 +74,9 @@ impl Endpoint {
         loop {
             let mut pumped = Pumped::All;
             while shared.batch.chain.len() < POST_BATCH {
-                match self.draft(shared) {
-                    Ok(Some(draft)) => self.enlist(draft, shared.batch),
-                    Ok(None) => break,
+                match self.add_one(shared) {
+                    Ok(true) => {}
+                    Ok(false) => break,
                     Err(NoMemory) => {
                         pumped = Pumped::Short;
                         break;
@@ -94,73 +93,67 @@ impl Endpoint {
         }
     }
 
-    fn draft(&mut self, shared: &mut Shared<'_>) -> Result<Option<Draft>, NoMemory> {
+    /// Adds a request to the batch, and says whether there was one to add.
+    fn add_one(&mut self, shared: &mut Shared<'_>) -> Result<bool, NoMemory> {
         let taken = self.flights.len();
         if taken >= SEND_QUEUE {
-            return Ok(None);
+            return Ok(false);
         }
-        let wants = self.wants_to_send();
         if *shared.room == 0 {
-            return if wants { Err(NoMemory) } else { Ok(None) };
+            return if self.wants_to_send() { Err(NoMemory) } else { Ok(false) };
         }
-        let draft = self.choose(taken, shared)?;
-        if draft.is_some() {
-            *shared.room -= 1;
-        }
-        Ok(draft)
+        let added = self.choose(taken, shared)?;
+        *shared.room -= usize::from(added);
+        Ok(added)
     }
 
     /// Remote operations first: few of them are in flight at once, so messages never wait long.
-    fn choose(&mut self, taken: usize, shared: &Shared<'_>) -> Result<Option<Draft>, NoMemory> {
+    fn choose(&mut self, taken: usize, shared: &mut Shared<'_>) -> Result<bool, NoMemory> {
         if self.stage != Stage::Closing && taken < SEND_QUEUE - SEND_QUEUE_RESERVE {
-            if let Some(draft) = self.draft_piece(shared)? {
-                return Ok(Some(draft));
+            if self.add_piece(shared)? {
+                return Ok(true);
             }
-            if self.credit.room() > 0
-                && let Some(draft) = self.draft_packet(shared)?
-            {
-                return Ok(Some(draft));
+            if self.credit.room() > 0 && self.add_packet(shared)? {
+                return Ok(true);
             }
         }
         if self.stage != Stage::Closing && self.credit.owes(self.window) {
-            return self.draft_control(Kind::Grant, shared).map(Some);
+            return self.add_grant(shared).map(|()| true);
         }
-        match self.bye {
-            Some(reason) => {
-                let draft = self.draft_control(Kind::Bye(reason), shared)?;
-                self.bye = None;
-                Ok(Some(draft))
-            }
-            None => Ok(None),
-        }
+        self.add_bye(shared)
     }
 
-    fn draft_control(&mut self, kind: Kind, shared: &Shared<'_>) -> Result<Draft, NoMemory> {
-        let packet = self.packet(kind, HEAD_BYTES, shared)?;
-        Ok(match kind {
-            Kind::Bye(_) => Draft {
-                must_signal: true,
-                ..self.whole(packet, |packet| Hold::Bye { _packet: packet })
-            },
-            _ => self.whole(packet, held),
-        })
+    fn add_grant(&mut self, shared: &mut Shared<'_>) -> Result<(), NoMemory> {
+        let packet = self.packet(Kind::Grant, HEAD_BYTES, shared)?;
+        self.add_whole(packet, held, Signal::IfDue, shared.batch);
+        Ok(())
     }
 
-    fn draft_packet(&mut self, shared: &Shared<'_>) -> Result<Option<Draft>, NoMemory> {
+    fn add_bye(&mut self, shared: &mut Shared<'_>) -> Result<bool, NoMemory> {
+        let Some(reason) = self.bye else { return Ok(false) };
+        let packet = self.packet(Kind::Bye(reason), HEAD_BYTES, shared)?;
+        let hold = |packet| Hold::Bye { _packet: packet };
+        self.add_whole(packet, hold, Signal::Always, shared.batch);
+        self.bye = None;
+        Ok(true)
+    }
+
+    fn add_packet(&mut self, shared: &mut Shared<'_>) -> Result<bool, NoMemory> {
         match self.out.front() {
             Some(&Outgoing::Immediate { op, value }) => {
                 let packet = self.packet(Kind::Immediate { value }, HEAD_BYTES, shared)?;
                 self.out.pop_front();
                 self.credit.on_sent();
                 let hold = |packet| Hold::Immediate { op, _packet: packet };
-                Ok(Some(Draft { must_signal: true, ..self.whole(packet, hold) }))
+                self.add_whole(packet, hold, Signal::Always, shared.batch);
+                Ok(true)
             }
-            Some(Outgoing::Message(_)) => self.draft_message(shared).map(Some),
-            None => Ok(None),
+            Some(Outgoing::Message(_)) => self.add_message(shared).map(|()| true),
+            None => Ok(false),
         }
     }
 
-    fn draft_message(&mut self, shared: &Shared<'_>) -> Result<Draft, NoMemory> {
+    fn add_message(&mut self, shared: &mut Shared<'_>) -> Result<(), NoMemory> {
         let Some(Outgoing::Message(message)) = self.out.front() else { return Err(NoMemory) };
         let len = (message.len - message.posted).min(self.packet_bytes - HEAD_BYTES);
         let copied = message.copied;
@@ -184,21 +177,68 @@ impl Endpoint {
         }
         self.credit.on_sent();
         let last = if is_last { self.out.pop_front() } else { None };
-        Ok(match (copied, last) {
-            (true, last) => {
-                self.copied.extend(last);
-                self.whole(packet, held)
-            }
-            (false, last) => gathered(packet, sges, last),
-        })
+        if copied {
+            self.copied.extend(last);
+            self.add_whole(packet, held, Signal::IfDue, shared.batch);
+        } else {
+            self.add_gathered(packet, sges, last, shared.batch);
+        }
+        Ok(())
     }
 
     /// A message that is one packet of the provider's own.
-    fn whole(&self, packet: Packet, hold: impl FnOnce(Option<Packet>) -> Hold) -> Draft {
+    fn add_whole(
+        &mut self,
+        packet: Packet,
+        hold: impl FnOnce(Option<Packet>) -> Hold,
+        signal: Signal,
+        batch: &mut Batch,
+    ) {
         let sges = smallvec![packet.sge()];
-        let is_inline = packet.slot.len() <= self.inline_bytes;
-        let (inline, kept) = if is_inline { (Some(packet), None) } else { (None, Some(packet)) };
-        Draft { op: Op::Send, sges, hold: hold(kept), inline, must_signal: false }
+        if packet.slot.len() <= self.inline_bytes {
+            batch.inline.push(packet);
+            self.add(Op::Send, sges, hold(None), signal, true, batch);
+        } else {
+            self.add(Op::Send, sges, hold(Some(packet)), signal, false, batch);
+        }
+    }
+
+    /// A packet whose bytes are read from where they lie; the last one keeps the message.
+    fn add_gathered(
+        &mut self,
+        head: Packet,
+        mut sges: Sges,
+        last: Option<Outgoing>,
+        batch: &mut Batch,
+    ) {
+        sges.insert(0, head.sge());
+        let (hold, signal) = match last {
+            Some(Outgoing::Message(Message { op, buf, .. })) => {
+                (Hold::Message { op, buf, _head: head }, Signal::Always)
+            }
+            _ => (Hold::Packet { _packet: head }, Signal::IfDue),
+        };
+        self.add(Op::Send, sges, hold, signal, false, batch);
+    }
+
+    fn add(
+        &mut self,
+        op: Op,
+        sges: Sges,
+        hold: Hold,
+        signal: Signal,
+        inline: bool,
+        batch: &mut Batch,
+    ) {
+        self.unsignalled += 1;
+        let signal = signal == Signal::Always || self.unsignalled >= UNSIGNALLED_MAX;
+        if signal {
+            self.unsignalled = 0;
+        }
+        let id = self.next_seq;
+        self.next_seq += 1;
+        batch.chain.push(Wr { id, op, sges, signal, inline });
+        self.flights.push_back(Flight { seq: id, hold });
     }
 
     /// A packet with its head.
@@ -214,8 +254,8 @@ impl Endpoint {
         if packet.slot.append(&head.encode()) { Ok(packet) } else { Err(NoMemory) }
     }
 
-    fn draft_piece(&mut self, shared: &Shared<'_>) -> Result<Option<Draft>, NoMemory> {
-        let Some(mut ask) = self.works.next() else { return Ok(None) };
+    fn add_piece(&mut self, shared: &mut Shared<'_>) -> Result<bool, NoMemory> {
+        let Some(mut ask) = self.works.next() else { return Ok(false) };
         let mut packet = None;
         if ask.answer != Answer::Given {
             let bytes = if ask.answer == Answer::Value { 8 } else { ask.len };
@@ -231,7 +271,8 @@ impl Endpoint {
             (Answer::Value, Some(packet)) => Hold::Value { op: ask.op, packet },
             (_, packet) => Hold::Piece { op: ask.op, len: ask.len, packet },
         };
-        Ok(Some(Draft { op: ask.wr, sges: ask.sges.into(), hold, inline: None, must_signal: true }))
+        self.add(ask.wr, ask.sges.into(), hold, Signal::Always, false, shared.batch);
+        Ok(true)
     }
 
     /// Has the device tell when it is done with everything so far. Requests that went well and had
@@ -251,19 +292,6 @@ impl Endpoint {
             // The queue pair is destroyed in time, which tells the same.
             Err(error) => tracing::debug!(%error, "the end is not marked"),
         }
-    }
-
-    fn enlist(&mut self, draft: Draft, batch: &mut Batch) {
-        self.unsignalled += 1;
-        let signal = draft.must_signal || self.unsignalled >= UNSIGNALLED_MAX;
-        if signal {
-            self.unsignalled = 0;
-        }
-        let (id, inline) = (self.next_seq, draft.inline.is_some());
-        self.next_seq += 1;
-        batch.chain.push(Wr { id, op: draft.op, sges: draft.sges, signal, inline });
-        batch.inline.extend(draft.inline);
-        self.flights.push_back(Flight { seq: id, hold: draft.hold });
     }
 
     fn post(&mut self, shared: &mut Shared<'_>) -> io::Result<()> {
@@ -311,18 +339,6 @@ struct NoMemory;
 /// What keeps a packet, or nothing if the device took it when it was posted.
 fn held(packet: Option<Packet>) -> Hold {
     packet.map_or(Hold::Nothing, |packet| Hold::Packet { _packet: packet })
-}
-
-/// A packet whose bytes are read from where they lie; the last one keeps the message.
-fn gathered(head: Packet, mut sges: Sges, last: Option<Outgoing>) -> Draft {
-    sges.insert(0, head.sge());
-    let (hold, must_signal) = match last {
-        Some(Outgoing::Message(Message { op, buf, .. })) => {
-            (Hold::Message { op, buf, _head: head }, true)
-        }
-        _ => (Hold::Packet { _packet: head }, false),
-    };
-    Draft { op: Op::Send, sges, hold, inline: None, must_signal }
 }
 
 fn copy(buf: &SendBuf, mut from: usize, mut len: usize, packet: &mut Packet) {

@@ -1,6 +1,7 @@
 //! All connections of a domain, and which of them have something to do.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use fabric_core::EpId;
 use slab::Slab;
@@ -33,12 +34,30 @@ pub(crate) struct Conn {
 pub(crate) struct Table {
     conns: Slab<Conn>,
     /// By the number of their queue pair.
-    by_qp: HashMap<u32, EpId>,
+    by_qp: HashMap<u32, EpId, BuildHasherDefault<Spread>>,
     dirty: VecDeque<usize>,
     starved: VecDeque<usize>,
     /// Those that wait for something that all share.
     short: Vec<usize>,
     next_id: u32,
+}
+
+/// Spreads the numbers of queue pairs. The device chooses them, so no peer can make them collide.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// Ids stay below this, as the numbers above name listeners and groups.
