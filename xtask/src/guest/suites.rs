@@ -29,7 +29,7 @@ pub(super) const SUITES: &[Suite] = &[
     suite("fabric-softroce", "", "links"),
     suite("fabric-cli", "softroce", "softroce"),
     suite("fabric-cli", "softroce", "doctor_guest"),
-    suite("fabric-verbs", "", "conformance"),
+    Suite { threads: 3, ..suite("fabric-verbs", "", "conformance") },
     suite("fabric-verbs", "", "device"),
     suite("fabric-verbs", "", "choice"),
     Suite { only: "on_device::", ..suite("fabric-verbs", "", LIB) },
