@@ -165,7 +165,7 @@ fn problems(known: &BTreeMap<String, Known>, counts: &BTreeMap<String, f64>) -> 
 
 fn rise(before: f64, now: f64) -> Option<String> {
     let percent = (now / before - 1.0) * 100.0;
-    (percent > RISE_MAX)
+    (now > before * (1.0 + RISE_MAX / 100.0))
         .then(|| format!("takes {now:.1} instructions, {percent:.1} % over the {before:.1} known"))
 }
 
