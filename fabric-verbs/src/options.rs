@@ -36,7 +36,7 @@ pub struct VerbsOptions {
     /// Each gets an equal share, within limits; locked memory.
     pub window_bytes: usize,
     /// How long the peer's device may take to acknowledge before a message is sent again: 4.096 µs
-    /// times two to this power. After eight of these the connection is broken.
+    /// times two to this power. After seven of these the connection is broken.
     pub ack_timeout_power: u8,
     /// How long a wait looks for completions before it sleeps, at most; it adapts to what comes. Zero
     /// sleeps at once.

@@ -48,8 +48,9 @@ pub(crate) struct ConnParams<'a> {
     pub(crate) reads: u8,
 }
 
-/// Tries before a silent peer breaks the connection: as many as the field holds.
-const RETRIES: u8 = 7;
+/// Repetitions before a silent peer breaks the connection. The field holds 7, too, but soft-RoCE then
+/// repeats for ever: a peer whose host went off was never missed.
+const RETRIES: u8 = 6;
 /// Tries when the peer has no receive posted. 7 would be for ever.
 const RNR_RETRIES: u8 = 6;
 /// `RDMA_OPTION_ID` and `RDMA_OPTION_ID_ACK_TIMEOUT` of `rdma_cma.h`.
