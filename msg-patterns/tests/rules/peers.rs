@@ -197,7 +197,7 @@ rules! {
     fn gen_25_handshake_memory_bound(net) {
         let sub = Sub::builder()
             .peers_max(3)
-            .handshake_timeout(Duration::from_millis(300))
+            .handshake_timeout(Duration::from_secs(3))
             .build(net.context())
             .unwrap();
         let addr = sub.bind(net.any()).unwrap().to_string();
