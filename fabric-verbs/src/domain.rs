@@ -120,7 +120,10 @@ impl Domain for VerbsDomain {
     fn poll(&mut self, events: &mut Vec<Event>, max: usize) -> usize {
         self.driver.turn(max);
         let count = max.min(self.driver.events.len());
-        events.extend(self.driver.events.drain(..count));
+        events.reserve(count);
+        for _ in 0..count {
+            events.extend(self.driver.events.pop_front());
+        }
         count
     }
 

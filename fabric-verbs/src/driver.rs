@@ -16,14 +16,16 @@ use crate::limits::{
 };
 use crate::multicast::{GROUP_RECV, GROUP_SEND, Groups};
 use crate::options::VerbsOptions;
-use crate::outbound::{Batch, Pumped, Shared};
+use crate::outbound::{Pumped, Shared};
 use crate::packet::Reason;
 use crate::patience::Patience;
 use crate::recvs::Recvs;
 use crate::region::Regions;
 use crate::status;
 use crate::stock::{SHARED_RECV, Stock};
-use crate::sys::{self, CmEvent, CmKind, Completion, Device, EventChannel, Id, Limits, Queues};
+use crate::sys::{
+    self, Chain, CmEvent, CmKind, Completion, Device, EventChannel, Id, Limits, Queues,
+};
 use crate::table::{Phase, Table};
 use crate::waker::VerbsWaker;
 
@@ -80,7 +82,7 @@ pub(crate) struct Driver {
     turns: u32,
     /// Empty; keeps its room.
     completions: Vec<Completion>,
-    batch: Batch,
+    chain: Chain,
     next_op: u64,
     pub(crate) channel: Arc<EventChannel>,
     pub(crate) queues: Arc<Queues>,
@@ -138,7 +140,7 @@ impl Driver {
             last_look: Instant::now(),
             turns: 0,
             completions: Vec::new(),
-            batch: Batch::default(),
+            chain: Chain::default(),
             next_op: 0,
             channel,
             queues,
@@ -196,7 +198,7 @@ impl Driver {
             packets: &self.out,
             registry: &self.registry,
             room: &mut self.room,
-            batch: &mut self.batch,
+            chain: &mut self.chain,
             events: &mut self.events,
         };
         match endpoint.pump(&mut shared) {

@@ -105,7 +105,7 @@ pub(crate) struct Endpoint {
     pub(crate) is_cut: bool,
     pub(crate) out: VecDeque<Outgoing>,
     /// Messages whose last copy is about to be posted.
-    pub(crate) copied: Vec<Outgoing>,
+    pub(crate) copied: Vec<(OpId, SendBuf)>,
     pub(crate) works: Works,
     pub(crate) flights: VecDeque<Flight>,
     pub(crate) next_seq: u64,

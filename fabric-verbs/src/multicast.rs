@@ -212,7 +212,9 @@ impl Driver {
 
     /// Sends what waits in any group.
     pub(crate) fn flush_groups(&mut self) {
-        if self.groups.open.values().all(|group| group.waiting.is_empty()) {
+        if self.groups.open.is_empty()
+            || self.groups.open.values().all(|group| group.waiting.is_empty())
+        {
             return;
         }
         let numbers: Vec<u64> = self.groups.open.keys().copied().collect();
@@ -290,7 +292,7 @@ impl Group {
         buf.copy_to(&mut bytes[HEAD_BYTES..HEAD_BYTES + len]);
         let op = Op::Datagram { to: way.handle.clone(), qp: way.qp, qkey: way.qkey };
         let id = GROUP_SEND | self.number << NUMBER_SHIFT | self.next_seq;
-        let wr = Wr { id, op, sges: smallvec![packet.sge()], signal: true, inline: false };
+        let wr = Wr { id, op, sges: smallvec![packet.sge()], signal: true };
         let posted = self.link.post_one(wr);
         posted.map_err(|error| status::host_error(error, "sending to a group"))?;
         self.sending.push_back((self.next_seq, packet));

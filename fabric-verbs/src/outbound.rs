@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use fabric_core::{Event, SendBuf};
+use fabric_core::{Event, Segment, SendBuf};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffers::{OutPackets, Packet, Registry};
@@ -19,17 +19,9 @@ pub(crate) struct Shared<'a> {
     pub(crate) registry: &'a Registry,
     /// Requests whose completions the queue has room for.
     pub(crate) room: &'a mut usize,
-    /// Empty between looks.
-    pub(crate) batch: &'a mut Batch,
+    /// Requests for one doorbell; empty between looks.
+    pub(crate) chain: &'a mut Chain,
     pub(crate) events: &'a mut VecDeque<Event>,
-}
-
-/// Requests for one doorbell. Used again and again, as it keeps its room.
-#[derive(Default)]
-pub(crate) struct Batch {
-    chain: Chain,
-    /// Packets that are needed only until the device has the requests.
-    inline: Vec<Packet>,
 }
 
 /// How far a look at an endpoint went.
@@ -73,7 +65,7 @@ impl Endpoint {
     pub(crate) fn pump(&mut self, shared: &mut Shared<'_>) -> io::Result<Pumped> {
         loop {
             let mut pumped = Pumped::All;
-            while shared.batch.chain.len() < POST_BATCH {
+            while shared.chain.len() < POST_BATCH {
                 match self.add_one(shared) {
                     Ok(true) => {}
                     Ok(false) => break,
@@ -83,7 +75,7 @@ impl Endpoint {
                     }
                 }
             }
-            let count = shared.batch.chain.len();
+            let count = shared.chain.len();
             if count > 0 {
                 self.post(shared)?;
             }
@@ -124,16 +116,13 @@ impl Endpoint {
     }
 
     fn add_grant(&mut self, shared: &mut Shared<'_>) -> Result<(), NoMemory> {
-        let packet = self.packet(Kind::Grant, HEAD_BYTES, shared)?;
-        self.add_whole(packet, held, Signal::IfDue, shared.batch);
-        Ok(())
+        self.add_head(Kind::Grant, held, Signal::IfDue, shared)
     }
 
     fn add_bye(&mut self, shared: &mut Shared<'_>) -> Result<bool, NoMemory> {
         let Some(reason) = self.bye else { return Ok(false) };
-        let packet = self.packet(Kind::Bye(reason), HEAD_BYTES, shared)?;
         let hold = |packet| Hold::Bye { _packet: packet };
-        self.add_whole(packet, hold, Signal::Always, shared.batch);
+        self.add_head(Kind::Bye(reason), hold, Signal::Always, shared)?;
         self.bye = None;
         Ok(true)
     }
@@ -141,16 +130,65 @@ impl Endpoint {
     fn add_packet(&mut self, shared: &mut Shared<'_>) -> Result<bool, NoMemory> {
         match self.out.front() {
             Some(&Outgoing::Immediate { op, value }) => {
-                let packet = self.packet(Kind::Immediate { value }, HEAD_BYTES, shared)?;
+                let hold = |packet| Hold::Immediate { op, _packet: packet };
+                self.add_head(Kind::Immediate { value }, hold, Signal::Always, shared)?;
                 self.out.pop_front();
                 self.credit.on_sent();
-                let hold = |packet| Hold::Immediate { op, _packet: packet };
-                self.add_whole(packet, hold, Signal::Always, shared.batch);
+                Ok(true)
+            }
+            Some(Outgoing::Message(message)) if self.is_inline(message) => {
+                self.add_small(shared.chain);
                 Ok(true)
             }
             Some(Outgoing::Message(_)) => self.add_message(shared).map(|()| true),
             None => Ok(false),
         }
+    }
+
+    /// Whether the device takes all of it when it is posted.
+    fn is_inline(&self, message: &Message) -> bool {
+        let bytes = HEAD_BYTES + message.len;
+        message.copied && !message.begun && bytes <= self.inline_bytes.min(self.packet_bytes)
+    }
+
+    fn add_small(&mut self, chain: &mut Chain) {
+        let Some(Outgoing::Message(message)) = self.out.pop_front() else { return };
+        let kind = Kind::First { total: message.len as u32 };
+        let parts = message.buf.segments().iter().map(Segment::filled);
+        self.add_inline(kind, parts, Hold::Nothing, Signal::IfDue, chain);
+        self.credit.on_sent();
+        self.copied.push((message.op, message.buf));
+    }
+
+    /// A packet that is a head only.
+    fn add_head(
+        &mut self,
+        kind: Kind,
+        hold: impl FnOnce(Option<Packet>) -> Hold,
+        signal: Signal,
+        shared: &mut Shared<'_>,
+    ) -> Result<(), NoMemory> {
+        if HEAD_BYTES <= self.inline_bytes {
+            self.add_inline(kind, std::iter::empty(), hold(None), signal, shared.chain);
+        } else {
+            let packet = self.packet(kind, HEAD_BYTES, shared)?;
+            self.add(Op::Send, smallvec![packet.sge()], hold(Some(packet)), signal, shared.chain);
+        }
+        Ok(())
+    }
+
+    fn add_inline<'a>(
+        &mut self,
+        kind: Kind,
+        parts: impl Iterator<Item = &'a [u8]>,
+        hold: Hold,
+        signal: Signal,
+        chain: &mut Chain,
+    ) {
+        let head = Head { kind, granted: self.credit.tell() }.encode();
+        let (id, signal) = self.number(signal);
+        chain.push_inline(id, signal, &head, parts);
+        self.flights.push_back(Flight { seq: id, hold });
     }
 
     fn add_message(&mut self, shared: &mut Shared<'_>) -> Result<(), NoMemory> {
@@ -178,29 +216,15 @@ impl Endpoint {
         self.credit.on_sent();
         let last = if is_last { self.out.pop_front() } else { None };
         if copied {
-            self.copied.extend(last);
-            self.add_whole(packet, held, Signal::IfDue, shared.batch);
+            if let Some(Outgoing::Message(message)) = last {
+                self.copied.push((message.op, message.buf));
+            }
+            let sges = smallvec![packet.sge()];
+            self.add(Op::Send, sges, held(Some(packet)), Signal::IfDue, shared.chain);
         } else {
-            self.add_gathered(packet, sges, last, shared.batch);
+            self.add_gathered(packet, sges, last, shared.chain);
         }
         Ok(())
-    }
-
-    /// A message that is one packet of the provider's own.
-    fn add_whole(
-        &mut self,
-        packet: Packet,
-        hold: impl FnOnce(Option<Packet>) -> Hold,
-        signal: Signal,
-        batch: &mut Batch,
-    ) {
-        let sges = smallvec![packet.sge()];
-        if packet.slot.len() <= self.inline_bytes {
-            batch.inline.push(packet);
-            self.add(Op::Send, sges, hold(None), signal, true, batch);
-        } else {
-            self.add(Op::Send, sges, hold(Some(packet)), signal, false, batch);
-        }
     }
 
     /// A packet whose bytes are read from where they lie; the last one keeps the message.
@@ -209,7 +233,7 @@ impl Endpoint {
         head: Packet,
         mut sges: Sges,
         last: Option<Outgoing>,
-        batch: &mut Batch,
+        chain: &mut Chain,
     ) {
         sges.insert(0, head.sge());
         let (hold, signal) = match last {
@@ -218,27 +242,24 @@ impl Endpoint {
             }
             _ => (Hold::Packet { _packet: head }, Signal::IfDue),
         };
-        self.add(Op::Send, sges, hold, signal, false, batch);
+        self.add(Op::Send, sges, hold, signal, chain);
     }
 
-    fn add(
-        &mut self,
-        op: Op,
-        sges: Sges,
-        hold: Hold,
-        signal: Signal,
-        inline: bool,
-        batch: &mut Batch,
-    ) {
+    fn add(&mut self, op: Op, sges: Sges, hold: Hold, signal: Signal, chain: &mut Chain) {
+        let (id, signal) = self.number(signal);
+        chain.push(Wr { id, op, sges, signal });
+        self.flights.push_back(Flight { seq: id, hold });
+    }
+
+    /// The number of the next request, and whether it makes a completion.
+    fn number(&mut self, signal: Signal) -> (u64, bool) {
         self.unsignalled += 1;
         let signal = signal == Signal::Always || self.unsignalled >= UNSIGNALLED_MAX;
         if signal {
             self.unsignalled = 0;
         }
-        let id = self.next_seq;
         self.next_seq += 1;
-        batch.chain.push(Wr { id, op, sges, signal, inline });
-        self.flights.push_back(Flight { seq: id, hold });
+        (self.next_seq - 1, signal)
     }
 
     /// A packet with its head.
@@ -271,7 +292,7 @@ impl Endpoint {
             (Answer::Value, Some(packet)) => Hold::Value { op: ask.op, packet },
             (_, packet) => Hold::Piece { op: ask.op, len: ask.len, packet },
         };
-        self.add(ask.wr, ask.sges.into(), hold, Signal::Always, false, shared.batch);
+        self.add(ask.wr, ask.sges.into(), hold, Signal::Always, shared.chain);
         Ok(true)
     }
 
@@ -283,7 +304,7 @@ impl Endpoint {
             return;
         }
         let (id, op) = (self.next_seq, Op::Write { addr: 0, key: 0 });
-        let wr = Wr { id, op, sges: SmallVec::new(), signal: true, inline: false };
+        let wr = Wr { id, op, sges: SmallVec::new(), signal: true };
         match self.link.post_one(wr) {
             Ok(()) => {
                 (self.next_seq, self.unsignalled) = (id + 1, 0);
@@ -295,14 +316,12 @@ impl Endpoint {
     }
 
     fn post(&mut self, shared: &mut Shared<'_>) -> io::Result<()> {
-        let Batch { chain, inline } = &mut *shared.batch;
+        let chain = &mut *shared.chain;
         if self.flights.back().is_some_and(|last| !matches!(last.hold, Hold::Nothing)) {
             chain.signal_last();
             self.unsignalled = 0;
         }
         let (count, (posted, result)) = (chain.len(), self.link.post(chain));
-        chain.clear();
-        inline.clear();
         // Those that the device did not take never come back by themselves.
         for _ in posted..count {
             *shared.room += 1;
@@ -317,10 +336,8 @@ impl Endpoint {
     /// Messages that were copied whole need not wait for anything.
     fn report_copied(&mut self, events: &mut VecDeque<Event>) {
         let mut copied = std::mem::take(&mut self.copied);
-        for out in copied.drain(..) {
-            if let Outgoing::Message(Message { op, buf, .. }) = out {
-                self.sent(op, buf, Ok(()), events);
-            }
+        for (op, buf) in copied.drain(..) {
+            self.sent(op, buf, Ok(()), events);
         }
         self.copied = copied;
     }

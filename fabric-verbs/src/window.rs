@@ -77,7 +77,7 @@ impl Endpoint {
 
     fn bind(&mut self, window: &Arc<Window>) -> io::Result<()> {
         let (id, op) = (self.next_seq, Op::Bind { window: window.clone() });
-        let wr = Wr { id, op, sges: SmallVec::new(), signal: true, inline: false };
+        let wr = Wr { id, op, sges: SmallVec::new(), signal: true };
         self.link.post_one(wr)?;
         (self.next_seq, self.unsignalled) = (id + 1, 0);
         self.flights.push_back(Flight { seq: id, hold: Hold::Binding(window.clone()) });

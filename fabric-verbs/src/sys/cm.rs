@@ -377,12 +377,14 @@ impl Id {
         self.post(&mut chain).1
     }
 
-    /// Posts requests with one doorbell, and says how many the device took.
+    /// Posts requests with one doorbell, and says how many the device took. The chain is empty
+    /// afterwards.
     pub(crate) fn post(&self, chain: &mut Chain) -> (usize, io::Result<()>) {
         // SAFETY: the queue pair of a live id is alive or null.
         unsafe {
             let qp = (*self.raw()).qp;
             if qp.is_null() {
+                chain.clear();
                 return (0, Err(io::ErrorKind::NotConnected.into()));
             }
             chain.post(qp)

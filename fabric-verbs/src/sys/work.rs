@@ -12,6 +12,9 @@ use super::{Queues, Window, check, note_leak};
 /// Segments of one request. Most have one, and those with many pay for it otherwise.
 pub(crate) type Sges = SmallVec<[Sge; 2]>;
 
+const SIGNALED: u32 = ffi::ibv_send_flags::IBV_SEND_SIGNALED.0;
+const INLINE: u32 = ffi::ibv_send_flags::IBV_SEND_INLINE.0;
+
 /// A piece of registered memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sge {
@@ -62,8 +65,6 @@ pub(crate) struct Wr {
     pub(crate) sges: Sges,
     /// Whether its success makes a completion; failure always does.
     pub(crate) signal: bool,
-    /// Whether the bytes are taken while it is posted.
-    pub(crate) inline: bool,
 }
 
 /// Requests that go to a queue pair with one doorbell. Used again and again, as it keeps its room.
@@ -71,6 +72,9 @@ pub(crate) struct Wr {
 pub(crate) struct Chain {
     raw: Vec<ffi::ibv_send_wr>,
     sges: Vec<ffi::ibv_sge>,
+    /// What goes along with the requests themselves. Their segments count from its start until they
+    /// are posted.
+    inline: Vec<u8>,
     /// What the requests point to has to stay.
     ops: Vec<Op>,
 }
@@ -91,21 +95,50 @@ impl Chain {
         self.ops.push(wr.op);
     }
 
+    /// Adds a message whose bytes the device takes along with the request.
+    pub(crate) fn push_inline<'a>(
+        &mut self,
+        id: u64,
+        signal: bool,
+        head: &[u8],
+        parts: impl Iterator<Item = &'a [u8]>,
+    ) {
+        let start = self.inline.len();
+        self.inline.extend_from_slice(head);
+        parts.for_each(|part| self.inline.extend_from_slice(part));
+        let length = (self.inline.len() - start) as u32;
+        self.sges.push(ffi::ibv_sge { addr: start as u64, length, lkey: 0 });
+        let mut raw = empty_wr(id, signal);
+        raw.num_sge = 1;
+        raw.send_flags |= INLINE;
+        raw.opcode = ffi::ibv_wr_opcode::IBV_WR_SEND;
+        self.raw.push(raw);
+    }
+
     /// Has the last request make a completion.
     pub(crate) fn signal_last(&mut self) {
         if let Some(last) = self.raw.last_mut() {
-            last.send_flags |= ffi::ibv_send_flags::IBV_SEND_SIGNALED.0;
+            last.send_flags |= SIGNALED;
         }
     }
 
     /// Empties it.
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.raw.clear();
         self.sges.clear();
+        self.inline.clear();
         self.ops.clear();
     }
 
+    /// Once only, as segments of inline bytes are moved by it.
     fn link(&mut self) {
+        let mut first = 0;
+        for wr in &self.raw {
+            if wr.send_flags & INLINE != 0 {
+                self.sges[first].addr += self.inline.as_ptr() as u64;
+            }
+            first += wr.num_sge as usize;
+        }
         let (start, mut at) = (self.raw.as_mut_ptr(), self.sges.as_mut_ptr());
         let last = self.raw.len().saturating_sub(1);
         for (i, wr) in self.raw.iter_mut().enumerate() {
@@ -115,7 +148,7 @@ impl Chain {
         }
     }
 
-    /// Hands all of it to a queue pair, and says how many requests it took.
+    /// Hands all of it to a queue pair, says how many requests it took, and is empty afterwards.
     ///
     /// # Safety
     /// `qp` must be alive.
@@ -127,28 +160,29 @@ impl Chain {
         let mut bad = ptr::null_mut();
         // SAFETY: `qp` is alive; the list was linked right now, ends in null, and lives until the
         // call returns, which copies it. The memory is the poster's business.
-        match check(unsafe { ffi::ibv_post_send(qp, self.raw.as_mut_ptr(), &mut bad) }) {
-            Ok(()) => (self.raw.len(), Ok(())),
-            Err(error) => {
-                let posted = self.raw.iter().position(|wr| ptr::eq(wr, bad)).unwrap_or(0);
-                (posted, Err(error))
-            }
-        }
+        let result = check(unsafe { ffi::ibv_post_send(qp, self.raw.as_mut_ptr(), &mut bad) });
+        let posted = match result {
+            Ok(()) => self.raw.len(),
+            Err(_) => self.raw.iter().position(|wr| ptr::eq(wr, bad)).unwrap_or(0),
+        };
+        self.clear();
+        (posted, result)
     }
 }
 
 /// Without its place in a chain and that of its segments.
 fn raw_wr(wr: &Wr) -> ffi::ibv_send_wr {
+    let mut raw = empty_wr(wr.id, wr.signal);
+    raw.num_sge = wr.sges.len() as i32;
+    fill(&mut raw, &wr.op);
+    raw
+}
+
+fn empty_wr(id: u64, signal: bool) -> ffi::ibv_send_wr {
     // SAFETY: zeroed memory is a valid value of this plain structure.
     let mut raw: ffi::ibv_send_wr = unsafe { std::mem::zeroed() };
-    raw.wr_id = wr.id;
-    raw.num_sge = wr.sges.len() as i32;
-    let flags = [
-        (wr.signal, ffi::ibv_send_flags::IBV_SEND_SIGNALED),
-        (wr.inline, ffi::ibv_send_flags::IBV_SEND_INLINE),
-    ];
-    raw.send_flags = flags.into_iter().filter(|(on, _)| *on).fold(0, |all, (_, flag)| all | flag.0);
-    fill(&mut raw, &wr.op);
+    raw.wr_id = id;
+    raw.send_flags = if signal { SIGNALED } else { 0 };
     raw
 }
 
