@@ -159,6 +159,11 @@ impl Endpoint {
                 && (may_send || self.works.wants_to_post() || self.credit.owes(self.window)))
     }
 
+    /// Whether all that arrived before was handed over.
+    pub(crate) fn is_caught_up(&self) -> bool {
+        self.stage == Stage::Open && self.held.is_empty() && self.assembly.is_none()
+    }
+
     /// Ends the connection underneath; everything in flight comes back.
     pub(crate) fn cut(&mut self) {
         if !std::mem::replace(&mut self.is_cut, true) {

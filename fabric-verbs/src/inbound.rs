@@ -6,6 +6,7 @@ use crate::buffers::Packet;
 use crate::driver::Driver;
 use crate::endpoint::{Assembly, Endpoint, Hold, Outgoing, Stage, flushed};
 use crate::packet::{HEAD_BYTES, Head, Kind, Reason};
+use crate::recvs::{Posted, Recvs};
 use crate::status::{self, Verdict};
 use crate::sys::Completion;
 use crate::table::Phase;
@@ -100,6 +101,12 @@ impl Driver {
 
     fn on_packet(&mut self, index: usize, kind: Kind, packet: Packet) {
         let Some(endpoint) = self.table.endpoint(index) else { return };
+        if endpoint.is_caught_up()
+            && let Some(event) = whole(endpoint.id, kind, &packet, &mut self.recvs)
+        {
+            self.events.push_back(event);
+            return self.on_served(index, packet);
+        }
         match kind {
             Kind::Grant => self.stock.give_back(packet),
             Kind::Bye(reason) => {
@@ -136,6 +143,14 @@ impl Driver {
         }
     }
 
+    /// Most messages are one packet and have a slot that waits for them.
+    fn on_served(&mut self, index: usize, packet: Packet) {
+        if self.table.endpoint(index).is_some_and(|endpoint| endpoint.wants_to_send()) {
+            self.table.mark_dirty(index);
+        }
+        self.on_used(index, packet);
+    }
+
     /// The memory of a packet is free again, so the peer may send another.
     fn on_used(&mut self, index: usize, packet: Packet) {
         self.stock.give_back(packet);
@@ -148,6 +163,22 @@ impl Driver {
             self.table.mark_dirty(index);
         }
     }
+}
+
+/// A message that is all in one packet, if there is a slot that it fits.
+fn whole(ep: EpId, kind: Kind, packet: &Packet, recvs: &mut Recvs) -> Option<Event> {
+    let Kind::First { total } = kind else { return None };
+    let bytes = packet.slot.filled().get(HEAD_BYTES..)?;
+    if bytes.len() != total as usize {
+        return None;
+    }
+    let mut posted = recvs.take()?;
+    posted.slot.set_len(0);
+    if posted.slot.append(bytes) {
+        return Some(received(ep, posted, None));
+    }
+    recvs.untake(posted);
+    None
 }
 
 /// Checks a packet's head and counts it.
@@ -170,7 +201,7 @@ fn deliver(
     endpoint: &mut Endpoint,
     kind: Kind,
     packet: Packet,
-    recvs: &mut crate::recvs::Recvs,
+    recvs: &mut Recvs,
     events: &mut std::collections::VecDeque<Event>,
 ) -> Result<Served, ()> {
     match kind {
@@ -223,7 +254,7 @@ fn deliver(
     Ok(Served::Used(packet))
 }
 
-fn received(ep: EpId, posted: crate::recvs::Posted, imm: Option<u32>) -> Event {
+fn received(ep: EpId, posted: Posted, imm: Option<u32>) -> Event {
     Event::Received { ep, op: posted.op, slot: posted.slot, imm }
 }
 
