@@ -2,12 +2,11 @@
 
 mod trips;
 
-use std::collections::VecDeque;
 use std::error::Error;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use fabric_core::{Domain, EpId, Event, Fabric, Pool, Rejected, SendBuf, Slot};
+use fabric_core::{Domain, EpId, Event, Fabric, Pool, Rejected, Segment, SendBuf, Slot};
 use fabric_verbs::{VerbsDomain, VerbsFabric};
 use trips::{Args, SIZE_BYTES, Side, WARM_UP, report};
 
@@ -15,8 +14,6 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Receives that are posted, so that an answer need not wait for the next one.
 const RECEIVES: usize = 2;
-/// Besides those, one to send, and one that is on its way back.
-const SLOTS: usize = RECEIVES + 2;
 
 fn main() -> Outcome<()> {
     let Some(args) = Args::parse() else { return Ok(()) };
@@ -42,10 +39,11 @@ fn connect(args: &Args) -> Outcome<()> {
     let ep = end.domain.connect(&args.addr.parse()?)?;
     end.accepted()?;
     let mut times = Vec::with_capacity(args.trips);
-    let mut start = Instant::now();
+    let (mut slot, mut start) = (Slot::alloc(SIZE_BYTES)?, Instant::now());
+    slot.set_len(SIZE_BYTES);
     for trip in 0..WARM_UP + args.trips {
-        end.send(ep)?;
-        end.received()?.ok_or("the peer is gone")?;
+        end.send(ep, slot)?;
+        slot = end.received()?.ok_or("the peer is gone")?.1;
         // From one send to the next, as perftest counts it.
         let now = Instant::now();
         if trip >= WARM_UP {
@@ -54,43 +52,36 @@ fn connect(args: &Args) -> Outcome<()> {
         start = now;
     }
     report(times);
-    end.left(ep)
+    end.domain.close(ep);
+    while end.received()?.is_some() {}
+    Ok(())
 }
 
-/// One side.
+/// One side. A slot that a message came in carries the next one, and is offered for another when it
+/// comes back.
 struct End {
     domain: VerbsDomain,
-    pool: Pool,
-    events: VecDeque<Event>,
-    /// Empty; keeps its room.
-    came: Vec<Event>,
+    events: Vec<Event>,
     sleep: bool,
 }
 
 impl End {
     fn open(sleep: bool) -> Outcome<Self> {
         let mut domain = VerbsFabric::default().open()?;
-        let pool = Pool::new(SIZE_BYTES, SLOTS)?;
+        let pool = Pool::new(SIZE_BYTES, RECEIVES)?;
         domain.register(&pool)?;
-        let mut end = Self { domain, pool, events: VecDeque::new(), came: Vec::new(), sleep };
-        for _ in 0..RECEIVES {
-            let slot = end.slot()?;
+        let mut end = Self { domain, events: Vec::new(), sleep };
+        while let Some(slot) = pool.take() {
             end.offer(slot)?;
         }
         Ok(end)
-    }
-
-    fn slot(&self) -> Outcome<Slot> {
-        self.pool.take().ok_or_else(|| "a slot was kept".into())
     }
 
     fn offer(&mut self, slot: Slot) -> Outcome<()> {
         self.domain.post_recv(slot).map(drop).map_err(refused)
     }
 
-    fn send(&mut self, ep: EpId) -> Outcome<()> {
-        let mut slot = self.slot()?;
-        slot.set_len(SIZE_BYTES);
+    fn send(&mut self, ep: EpId, slot: Slot) -> Outcome<()> {
         self.domain.post_send(ep, SendBuf::from(slot)).map_err(refused)?;
         self.domain.flush();
         Ok(())
@@ -109,46 +100,43 @@ impl End {
         }
     }
 
-    /// Waits for a message and offers its slot again. `None` when there will be none.
-    fn received(&mut self) -> Outcome<Option<EpId>> {
-        let Some((ep, slot)) = self.message()? else { return Ok(None) };
-        self.offer(slot)?;
-        Ok(Some(ep))
-    }
-
-    fn message(&mut self) -> Outcome<Option<(EpId, Slot)>> {
+    /// Waits for a message. `None` when there will be none.
+    fn received(&mut self) -> Outcome<Option<(EpId, Slot)>> {
         loop {
             match self.next()? {
                 Event::Received { ep, slot, .. } => return Ok(Some((ep, slot))),
+                Event::Sent { buf, .. } => self.back(buf)?,
                 Event::Closed { .. } => return Ok(None),
                 _ => {}
             }
         }
     }
 
-    fn bounced(&mut self) -> Outcome<bool> {
-        let Some((ep, slot)) = self.message()? else { return Ok(false) };
-        self.send(ep)?;
-        self.offer(slot)?;
-        Ok(true)
-    }
-
-    fn left(&mut self, ep: EpId) -> Outcome<()> {
-        self.domain.close(ep);
-        while self.received()?.is_some() {}
+    fn back(&mut self, buf: SendBuf) -> Outcome<()> {
+        for segment in buf.into_segments() {
+            if let Segment::Slot(slot) = segment {
+                self.offer(slot)?;
+            }
+        }
         Ok(())
     }
 
+    fn bounced(&mut self) -> Outcome<bool> {
+        let Some((ep, slot)) = self.received()? else { return Ok(false) };
+        self.send(ep, slot)?;
+        Ok(true)
+    }
+
+    /// One at a time, so that they come in their order.
     fn next(&mut self) -> Outcome<Event> {
         loop {
-            if let Some(event) = self.events.pop_front() {
+            if let Some(event) = self.events.pop() {
                 return Ok(event);
             }
             if self.sleep {
                 self.domain.wait(Some(Duration::from_secs(60)))?;
             }
-            self.domain.poll(&mut self.came, 16);
-            self.events.extend(self.came.drain(..));
+            self.domain.poll(&mut self.events, 1);
         }
     }
 }
