@@ -35,6 +35,8 @@ pub(crate) struct Table {
     conns: Slab<Conn>,
     /// By the number of their queue pair.
     by_qp: HashMap<u32, EpId, BuildHasherDefault<Spread>>,
+    /// Whom the last one belonged to: often the next one's, too.
+    last_qp: Option<(u32, EpId)>,
     dirty: VecDeque<usize>,
     starved: VecDeque<usize>,
     /// Those that wait for something that all share.
@@ -120,16 +122,23 @@ impl Table {
     }
 
     pub(crate) fn name_qp(&mut self, qp: u32, ep: EpId) {
+        self.last_qp = None;
         self.by_qp.insert(qp, ep);
     }
 
     pub(crate) fn forget_qp(&mut self, qp: u32) {
+        self.last_qp = None;
         self.by_qp.remove(&qp);
     }
 
     /// Where the connection with this queue pair is.
-    pub(crate) fn index_of_qp(&self, qp: u32) -> Option<usize> {
-        self.index_of(*self.by_qp.get(&qp)?)
+    pub(crate) fn index_of_qp(&mut self, qp: u32) -> Option<usize> {
+        let ep = match self.last_qp {
+            Some((last, ep)) if last == qp => ep,
+            _ => *self.by_qp.get(&qp)?,
+        };
+        self.last_qp = Some((qp, ep));
+        self.index_of(ep)
     }
 
     /// Lists a connection that has something to send.
