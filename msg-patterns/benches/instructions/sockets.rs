@@ -13,6 +13,9 @@ const WATCHDOG: Duration = Duration::from_secs(120);
 const SIZE_BYTES: usize = 64;
 /// Messages at a time: fewer than the credit that is granted at first.
 const BATCH: u64 = 400;
+/// Messages at a time to many, so few that no subscriber is short of credit while the background
+/// thread has not heard its grant.
+const BATCH_TO_MANY: u64 = 80;
 const TURNS: u64 = 20;
 /// Turns before it counts, until all memory is there.
 const WARM: u64 = 3;
@@ -73,17 +76,17 @@ pub(crate) fn stream_many() -> u64 {
 
 /// A 64-byte message published to one subscriber.
 pub(crate) fn publish() -> u64 {
-    fan_out(1, Part::Sending)
+    fan_out(1, BATCH, Part::Sending)
 }
 
 /// A 64-byte message received by SUB.
 pub(crate) fn deliver() -> u64 {
-    fan_out(1, Part::Receiving)
+    fan_out(1, BATCH, Part::Receiving)
 }
 
 /// A 64-byte message published to 64 subscribers, for each of them.
 pub(crate) fn publish_64() -> u64 {
-    fan_out(64, Part::Sending)
+    fan_out(64, BATCH_TO_MANY, Part::Sending)
 }
 
 /// A request and its reply, both ends.
@@ -124,7 +127,7 @@ fn pipeline(part: Part) -> u64 {
     TURNS * (BATCH + 1)
 }
 
-fn fan_out(subscribers: u64, part: Part) -> u64 {
+fn fan_out(subscribers: u64, batch: u64, part: Part) -> u64 {
     let net = Net::new();
     let publisher = Pub::new(&net.context).expect("a socket");
     let addr = publisher.bind(ANYWHERE).expect("a port").to_string();
@@ -133,17 +136,17 @@ fn fan_out(subscribers: u64, part: Part) -> u64 {
     let body = body();
     for turn in 0..WARM + TURNS {
         counted(turn >= WARM && part != Part::Receiving, || {
-            (0..BATCH).for_each(|_| publisher.send(body.clone()).expect("sent"));
+            (0..batch).for_each(|_| publisher.send(body.clone()).expect("sent"));
             net.clock.step();
             publisher.send(body.clone()).expect("sent");
         });
         for sub in &subs {
             counted(turn >= WARM && part != Part::Sending, || {
-                (0..=BATCH).for_each(|_| drop(sub.recv_timeout(WATCHDOG).expect("a message")));
+                (0..=batch).for_each(|_| drop(sub.recv_timeout(WATCHDOG).expect("a message")));
             });
         }
     }
-    TURNS * (BATCH + 1) * subscribers
+    TURNS * (batch + 1) * subscribers
 }
 
 fn counted<T>(counts: bool, run: impl FnOnce() -> T) -> T {
