@@ -1,6 +1,5 @@
 //! One endpoint of a domain, with its events one by one.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -33,8 +32,8 @@ pub(super) struct Link {
     busy: bool,
     /// Set when the run is given up.
     over: Arc<AtomicBool>,
-    fresh: Vec<Event>,
-    events: VecDeque<Event>,
+    /// What happened, the last first.
+    events: Vec<Event>,
 }
 
 impl Link {
@@ -76,8 +75,8 @@ impl Link {
     ) -> Result<Self, Error> {
         check(task, domain.caps())?;
         let busy = task.settings.busy_poll;
-        let (fresh, events) = (Vec::with_capacity(EVENTS_MAX), VecDeque::new());
-        let mut link = Self { domain, ep: EpId(u64::MAX), busy, over, fresh, events };
+        let events = Vec::with_capacity(EVENTS_MAX);
+        let mut link = Self { domain, ep: EpId(u64::MAX), busy, over, events };
         for slot in link.slots(task, receives)? {
             link.domain.post_recv(slot)?;
         }
@@ -112,7 +111,7 @@ impl Link {
     /// # Errors
     /// As `next`.
     pub(super) fn next_or_end(&mut self) -> Result<Option<Event>, Error> {
-        let event = match self.events.pop_front() {
+        let event = match self.events.pop() {
             Some(event) => event,
             None => self.wait()?,
         };
@@ -131,9 +130,9 @@ impl Link {
         let mut since = None;
         let mut polls = 0_u32;
         loop {
-            self.domain.poll(&mut self.fresh, EVENTS_MAX);
-            self.events.extend(self.fresh.drain(..));
-            if let Some(event) = self.events.pop_front() {
+            if self.has_event()
+                && let Some(event) = self.events.pop()
+            {
                 return Ok(event);
             }
             polls = polls.wrapping_add(1);
@@ -159,8 +158,8 @@ impl Link {
     /// Whether an event is there without waiting.
     pub(super) fn has_event(&mut self) -> bool {
         if self.events.is_empty() {
-            self.domain.poll(&mut self.fresh, EVENTS_MAX);
-            self.events.extend(self.fresh.drain(..));
+            self.domain.poll(&mut self.events, EVENTS_MAX);
+            self.events.reverse();
         }
         !self.events.is_empty()
     }
