@@ -89,6 +89,11 @@ impl Credit {
         untold > 0 && untold >= window.div_ceil(2)
     }
 
+    /// Packets that this side allows.
+    pub(crate) fn granted(&self) -> u32 {
+        self.granted
+    }
+
     /// What to say in the next packet.
     pub(crate) fn tell(&mut self) -> u32 {
         self.told = self.granted;

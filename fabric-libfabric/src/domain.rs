@@ -11,7 +11,6 @@ use fabric_core::{
 
 use crate::choose::Choice;
 use crate::driver::Driver;
-use crate::endpoint::{Message, Outgoing};
 use crate::limits::{PACKET_BYTES, RMA_BYTES_MAX, SEGMENTS_MAX};
 use crate::options::LibfabricOptions;
 use crate::recvs::Posted;
@@ -43,21 +42,21 @@ impl LibfabricDomain {
         Ok(Self { driver, caps })
     }
 
-    /// Whether one more operation fits on an endpoint that can be used.
-    pub(crate) fn check_room(&mut self, ep: EpId) -> Result<(), Error> {
+    /// Whether one more operation fits on an endpoint that can be used, and where that is.
+    pub(crate) fn check_room(&mut self, ep: EpId) -> Result<usize, Error> {
         let depth = self.caps.send_depth;
         let found = self.driver.table.endpoint_of(ep);
-        let Some((_, endpoint)) = found.filter(|(_, endpoint)| endpoint.is_usable()) else {
+        let Some((index, endpoint)) = found.filter(|(_, endpoint)| endpoint.is_usable()) else {
             return Err(unknown_endpoint());
         };
         if endpoint.ops >= depth {
             let text = format!("{depth} operations are in flight to {}: poll first", endpoint.peer);
             return Err(Error::new(ErrorKind::Full, text));
         }
-        Ok(())
+        Ok(index)
     }
 
-    fn check_send(&mut self, ep: EpId, buf: &SendBuf, len: usize) -> Result<(), Error> {
+    fn check_send(&mut self, ep: EpId, buf: &SendBuf, len: usize) -> Result<usize, Error> {
         let len_max = self.caps.message_bytes_max;
         if len > len_max {
             return Err(Error::misuse(format!(
@@ -95,17 +94,10 @@ impl Domain for LibfabricDomain {
 
     fn post_send(&mut self, ep: EpId, buf: SendBuf) -> Result<OpId, Rejected<SendBuf>> {
         let len = buf.len();
-        if let Err(error) = self.check_send(ep, &buf, len) {
-            return Err(Rejected::new(buf, error));
+        match self.check_send(ep, &buf, len) {
+            Ok(index) => Ok(self.driver.send(index, buf, len)),
+            Err(error) => Err(Rejected::new(buf, error)),
         }
-        let op = self.driver.new_op();
-        if let Some((index, endpoint)) = self.driver.table.endpoint_of(ep) {
-            endpoint.ops += 1;
-            let message = Message { op, buf, len, posted: 0, begun: false };
-            endpoint.out.push_back(Outgoing::Message(message));
-            self.driver.table.mark_dirty(index);
-        }
-        Ok(op)
     }
 
     fn post_recv(&mut self, slot: Slot) -> Result<OpId, Rejected<Slot>> {
@@ -125,8 +117,14 @@ impl Domain for LibfabricDomain {
 
     fn poll(&mut self, events: &mut Vec<Event>, max: usize) -> usize {
         self.driver.turn(max);
-        let count = max.min(self.driver.events.len());
-        events.extend(self.driver.events.drain(..count));
+        // One by one costs less than draining where there are few.
+        let mut count = 0;
+        while count < max
+            && let Some(event) = self.driver.events.pop_front()
+        {
+            events.push(event);
+            count += 1;
+        }
         count
     }
 

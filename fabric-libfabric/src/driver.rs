@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId};
+use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId, SendBuf};
 
 use crate::accept::Listeners;
 use crate::choose::Choice;
-use crate::endpoint::{Endpoint, Farewell};
+use crate::endpoint::{Endpoint, Farewell, Message, Outgoing};
 use crate::limits::{
-    COMPLETIONS, CONTROL_PACKETS, DROP_NAPS, EVENTS_MAX, LOOK_EVERY, PACKET_BYTES,
+    BLIND_TURNS_MAX, COMPLETIONS, CONTROL_PACKETS, DROP_NAPS, EVENTS_MAX, LOOK_EVERY, PACKET_BYTES,
     PACKET_BYTES_MIN, PIECES_MAX, RECEIVES_MAX, RETRY_AFTER, WINDOW_MAX, WINDOW_MIN,
 };
 use crate::link::{Link, Wires};
@@ -18,7 +18,7 @@ use crate::litter;
 use crate::options::LibfabricOptions;
 use crate::outbound::{Pumped, Shared};
 use crate::pace::Pace;
-use crate::packet::Reason;
+use crate::packet::{HEAD_BYTES, Reason};
 use crate::recvs::Recvs;
 use crate::region::Regions;
 use crate::scheme::{self, Scheme};
@@ -62,6 +62,12 @@ pub(crate) struct Driver {
     /// Somebody slept or will sleep on the descriptor.
     pub(crate) is_armed: bool,
     last_look: Instant,
+    /// Turns since the clock was read.
+    blind_turns: u32,
+    /// Flights that were read, to be posted again.
+    pub(crate) read: Vec<usize>,
+    /// Memory for completions.
+    batch: Vec<Completion>,
     next_op: u64,
     pub(crate) wires: Wires,
 }
@@ -113,12 +119,17 @@ impl Driver {
             pace: Pace::new(Instant::now()),
             is_armed: true,
             last_look: Instant::now(),
+            blind_turns: 0,
+            read: Vec::new(),
+            batch: Vec::new(),
             next_op: 0,
             wires: Wires {
                 flights: slab::Slab::new(),
                 contexts: Contexts::default(),
                 stock: Stock::new(info.needs_registration()),
                 inject_bytes: info.inject_bytes().min(PACKET_BYTES),
+                draft: vec![0; info.inject_bytes().clamp(HEAD_BYTES, PACKET_BYTES)],
+                clock: Instant::now(),
                 opened,
             },
             info,
@@ -166,8 +177,25 @@ impl Driver {
         share.saturating_sub(others).min(room).clamp(WINDOW_MIN, WINDOW_MAX)
     }
 
-    /// Sends what is queued, as far as credit and provider allow.
+    /// Queues a message.
+    pub(crate) fn send(&mut self, index: usize, buf: SendBuf, len: usize) -> OpId {
+        let op = self.new_op();
+        if let Some(endpoint) = self.table.endpoint(index) {
+            endpoint.ops += 1;
+            let message = Message { op, buf, len, posted: 0, begun: false };
+            endpoint.out.push_back(Outgoing::Message(message));
+            self.table.mark_dirty(index);
+        }
+        op
+    }
+
+    /// Sends what is queued, as far as credit and provider allow, and then offers what was read.
     pub(crate) fn flush(&mut self) {
+        self.pump_dirty();
+        self.post_read();
+    }
+
+    fn pump_dirty(&mut self) {
         for _ in 0..self.table.dirty_len() {
             let Some(index) = self.table.pop_dirty() else { return };
             self.pump_one(index);
@@ -209,21 +237,31 @@ impl Driver {
 
     /// One turn: works until `events_max` events are there or there is nothing to do.
     pub(crate) fn turn(&mut self, events_max: usize) {
-        self.table.rouse_short();
+        if self.table.has_short() {
+            self.table.rouse_short();
+        }
         self.flush();
         if self.events.len() < events_max {
             self.look();
             self.drain_completions(events_max.min(EVENTS_MAX));
             self.expire();
             self.resume_starved();
-            self.flush();
+            // What was read is offered in the next turn: whoever waits for it goes first.
+            self.pump_dirty();
             self.close_graves();
         }
     }
 
-    /// Connection events, if it is time to ask for them.
+    /// Connection events, if it is time to ask for them. Where nothing but messages is to be expected,
+    /// not every turn looks at the clock, which would take as long as the rest of it.
     fn look(&mut self) {
+        self.blind_turns += 1;
+        if !self.is_armed && self.blind_turns < BLIND_TURNS_MAX && !self.has_deadlines() {
+            return;
+        }
+        self.blind_turns = 0;
         let now = Instant::now();
+        self.wires.clock = now;
         self.pace.on_look(now);
         if !self.is_armed && now.saturating_duration_since(self.last_look) < LOOK_EVERY {
             return;
@@ -247,7 +285,7 @@ impl Driver {
         if token == Token::LOOK {
             return;
         }
-        self.pace.on_progress(Instant::now());
+        self.pace.on_progress();
         if let Some(listener) = Listeners::named(token) {
             return self.on_side_listener(listener);
         }
@@ -310,22 +348,23 @@ impl Driver {
 
     /// Takes completions until the queues are empty or there are enough events.
     pub(crate) fn drain_completions(&mut self, events_max: usize) {
-        let mut batch = Vec::new();
+        let mut batch = std::mem::take(&mut self.batch);
         loop {
             let more = self.poll_queues(&mut batch).unwrap_or_else(|code| {
                 tracing::warn!(%code, "a completion queue is broken");
                 false
             });
             if !batch.is_empty() {
-                self.pace.on_progress(Instant::now());
+                self.pace.on_progress();
             }
             for completion in batch.drain(..) {
                 self.on_completion(completion);
             }
             if !more || self.events.len() >= events_max {
-                return;
+                break;
             }
         }
+        self.batch = batch;
     }
 
     fn poll_queues(&self, batch: &mut Vec<Completion>) -> Result<bool, Code> {
@@ -340,12 +379,17 @@ impl Driver {
         }
     }
 
-    fn expire(&mut self) {
+    fn has_deadlines(&mut self) -> bool {
         let all = &self.deadlines;
-        if [&all.dials, &all.accepts, &all.lingers].iter().all(|queue| queue.is_empty()) {
+        let any = [&all.dials, &all.accepts, &all.lingers].iter().any(|queue| !queue.is_empty());
+        any && self.next_deadline().is_some()
+    }
+
+    fn expire(&mut self) {
+        if !self.has_deadlines() {
             return;
         }
-        let now = Instant::now();
+        let now = self.wires.clock;
         self.expire_each(now, |all| &mut all.dials, Self::on_dial_timeout);
         self.expire_each(now, |all| &mut all.accepts, Self::on_accept_timeout);
         self.expire_each(now, |all| &mut all.lingers, Self::on_linger_timeout);
@@ -427,6 +471,8 @@ impl Driver {
             contexts: std::mem::take(&mut self.wires.contexts),
             stock: std::mem::replace(&mut self.wires.stock, Stock::new(false)),
             inject_bytes: 0,
+            draft: Vec::new(),
+            clock: self.wires.clock,
             opened,
         };
         sys::keep(names, Box::new((graves, wires)));

@@ -6,7 +6,7 @@ use fabric_core::{EpId, Error, Event};
 
 use crate::driver::Driver;
 use crate::endpoint::{Assembly, Endpoint, Farewell, Stage};
-use crate::link::Flight;
+use crate::link::{Aloft, Flight};
 use crate::packet::{HEAD_BYTES, Head, Kind, Reason};
 use crate::recvs::{Posted, Recvs};
 use crate::status;
@@ -26,16 +26,64 @@ enum Served {
 
 impl Driver {
     pub(crate) fn on_completion(&mut self, completion: Completion) {
+        if self.take_whole(completion) {
+            return;
+        }
         // A late one finds nothing, or a packet of its own endpoint.
         let Some(flight) = self.wires.flights.try_remove(completion.index) else { return };
-        let Flight { ep, mut packet, is_receive } = flight;
-        let index = self.table.index_of(ep);
+        let Flight { ep, mut packet, state } = flight;
+        let (index, is_receive) = (self.table.index_of(ep), state == Aloft::Receiving);
         let Some(index) = index.filter(|_| is_receive && completion.error.is_none()) else {
             self.wires.stock.give_back(packet);
             return self.on_returned(index, is_receive, completion.error);
         };
         packet.slot.set_len(completion.bytes.min(packet.slot.capacity()));
         self.on_arrived(index, packet);
+    }
+
+    /// A message that is one packet, and that nothing goes before, goes straight to its slot. Its packet
+    /// stays where it is. Says whether it was one.
+    fn take_whole(&mut self, completion: Completion) -> bool {
+        let Self { wires, table, recvs, events, read, .. } = self;
+        let Some(flight) = wires.flights.get_mut(completion.index) else { return false };
+        let is_good = flight.state == Aloft::Receiving && completion.error.is_none();
+        let Some((index, endpoint)) = table.endpoint_of(flight.ep).filter(|_| is_good) else {
+            return false;
+        };
+        let Some(bytes) = flight.packet.slot.buffer_mut().get(..completion.bytes) else {
+            return false;
+        };
+        let Some(body) = whole(endpoint, bytes, recvs) else { return false };
+        if !endpoint.out.is_empty() {
+            // It may have brought room for them.
+            table.mark_dirty(index);
+        }
+        let Some(mut posted) = recvs.take() else { return false };
+        posted.slot.set_len(0);
+        let fits = posted.slot.append(body);
+        debug_assert!(fits, "there is room for it");
+        events.push_back(received(flight.ep, posted, None));
+        flight.state = Aloft::Read;
+        read.push(completion.index);
+        true
+    }
+
+    /// Offers again what was read and left where it is. What was taken back meanwhile is something
+    /// else by now, or nothing.
+    pub(crate) fn post_read(&mut self) {
+        for at in 0..self.read.len() {
+            let flight = self.read[at];
+            let Some(Flight { ep, state: Aloft::Read, .. }) = self.wires.flights.get(flight) else {
+                continue;
+            };
+            if let Some((index, endpoint)) = self.table.endpoint_of(*ep)
+                && endpoint.stage != Stage::PeerEnded
+            {
+                let posted = self.wires.post_again(&endpoint.link.endpoint, flight);
+                self.on_posted(index, posted, true);
+            }
+        }
+        self.read.clear();
     }
 
     /// A packet left, or came back without having been used.
@@ -184,11 +232,19 @@ impl Driver {
         if endpoint.stage == Stage::PeerEnded {
             return self.wires.stock.give_back(packet);
         }
-        match self.wires.post_receive(&endpoint.link.endpoint, endpoint.id, packet) {
+        let posted = self.wires.post_receive(&endpoint.link.endpoint, endpoint.id, packet);
+        self.on_posted(index, posted, is_credited);
+    }
+
+    fn on_posted(&mut self, index: usize, posted: Result<(), (Packet, Code)>, is_credited: bool) {
+        match posted {
             Ok(()) if is_credited => self.renew_credit(index),
             Ok(()) => {}
             Err((packet, Code::AGAIN)) => {
-                endpoint.unposted.push((packet, is_credited));
+                match self.table.endpoint(index) {
+                    Some(endpoint) => endpoint.unposted.push((packet, is_credited)),
+                    None => self.wires.stock.give_back(packet),
+                }
                 self.table.mark_short(index);
             }
             Err((packet, code)) => {
@@ -235,6 +291,20 @@ fn take_in(endpoint: &mut Endpoint, packet: &Packet) -> Result<Kind, Error> {
         Ok(_) => Ok(head.kind),
         Err(breach) => Err(status::violation(&endpoint.peer, &breach)),
     }
+}
+
+/// The body of a packet that is a message by itself and the next to be delivered, if there is a slot
+/// for it. Only such a one is counted.
+fn whole<'a>(endpoint: &mut Endpoint, packet: &'a [u8], recvs: &Recvs) -> Option<&'a [u8]> {
+    let Head { kind: Kind::First { total }, granted } = Head::decode(packet)? else { return None };
+    let body = packet.get(HEAD_BYTES..)?;
+    let is_next = endpoint.stage == Stage::Open
+        && endpoint.held.is_empty()
+        && endpoint.assembly.is_none()
+        && total as usize == body.len()
+        && recvs.room().is_some_and(|room| body.len() <= room);
+    // A breach is found once more, and ends the endpoint, where packets are taken in.
+    (is_next && endpoint.credit.on_arrived(true, granted).is_ok()).then_some(body)
 }
 
 fn deliver(

@@ -24,7 +24,16 @@ pub(crate) struct Flight {
     /// Whose it is.
     pub(crate) ep: EpId,
     pub(crate) packet: Packet,
-    pub(crate) is_receive: bool,
+    pub(crate) state: Aloft,
+}
+
+/// What the provider has a packet for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aloft {
+    Sending,
+    Receiving,
+    /// Nothing any more: it was read, and is about to be posted again.
+    Read,
 }
 
 /// How sending went.
@@ -43,6 +52,10 @@ pub(crate) struct Wires {
     pub(crate) contexts: Contexts,
     pub(crate) stock: Stock,
     pub(crate) inject_bytes: usize,
+    /// Where small messages get their head.
+    pub(crate) draft: Vec<u8>,
+    /// The last reading of the clock.
+    pub(crate) clock: Instant,
     pub(crate) opened: Arc<Opened>,
 }
 
@@ -51,13 +64,15 @@ impl Link {
         Self { endpoint, side, last_sent: None }
     }
 
-    /// Packets were sent, between `began` and now. A peer that may have fallen asleep is woken, as the
-    /// provider does not. It has not if it can be sure to see these within [`NUDGE_AFTER`] of earlier
-    /// ones: hence the time from before those were sent until after these were.
-    pub(crate) fn on_sent(&mut self, began: Instant) {
+    /// Packets were sent, between the last reading of the clock and now. A peer that may have fallen
+    /// asleep is woken, as the provider does not. It has not if it can be sure to see these within
+    /// [`NUDGE_AFTER`] of earlier ones: hence the time from before those were sent until after these
+    /// were.
+    pub(crate) fn on_sent(&mut self, clock: &mut Instant) {
         let Some(side) = &mut self.side else { return };
-        let is_fresh = |last: Instant| last.elapsed() < NUDGE_AFTER;
-        if !self.last_sent.replace(began).is_some_and(is_fresh) {
+        let before = std::mem::replace(clock, Instant::now());
+        let is_fresh = |last: Instant| clock.saturating_duration_since(last) < NUDGE_AFTER;
+        if !self.last_sent.replace(before).is_some_and(is_fresh) {
             side.nudge();
         }
     }
@@ -93,8 +108,21 @@ impl Wires {
         ep: EpId,
         packet: Packet,
     ) -> Result<(), (Packet, Code)> {
-        let index = self.flights.insert(Flight { ep, packet, is_receive: true });
-        let packet = &mut self.flights[index].packet;
+        let index = self.flights.insert(Flight { ep, packet, state: Aloft::Read });
+        self.post_again(endpoint, index)
+    }
+
+    /// The same with one that was read and left where it is.
+    ///
+    /// # Errors
+    /// As [`Wires::post_receive`].
+    pub(crate) fn post_again(
+        &mut self,
+        endpoint: &Endpoint,
+        index: usize,
+    ) -> Result<(), (Packet, Code)> {
+        let Flight { packet, state, .. } = &mut self.flights[index];
+        *state = Aloft::Receiving;
         let desc = packet.desc;
         match endpoint.recv(packet.slot.buffer_mut(), desc, &mut self.contexts, index) {
             Ok(()) => Ok(()),
@@ -125,7 +153,7 @@ impl Wires {
                 }
             };
         }
-        let index = self.flights.insert(Flight { ep, packet, is_receive: false });
+        let index = self.flights.insert(Flight { ep, packet, state: Aloft::Sending });
         let packet = &self.flights[index].packet;
         match endpoint.send(packet.slot.filled(), packet.desc, &mut self.contexts, index) {
             Ok(()) => Ok(Sent::InFlight),

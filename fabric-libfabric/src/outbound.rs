@@ -1,11 +1,10 @@
 //! From what an endpoint has to send to packets that its provider takes.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use fabric_core::{Event, Slot};
 
-use crate::endpoint::{Answer, Endpoint, Farewell, Outgoing, Stage};
+use crate::endpoint::{Answer, Endpoint, Farewell, Message, Outgoing, Stage};
 use crate::limits::FLIGHTS_MAX;
 use crate::link::{Sent, Wires};
 use crate::packet::{HEAD_BYTES, Head, Kind, Reason};
@@ -49,8 +48,11 @@ impl Endpoint {
     /// What the provider says when it takes no more; the endpoint is then broken.
     pub(crate) fn pump(&mut self, shared: &mut Shared<'_>) -> Result<Pumped, Code> {
         let mut has_sent = false;
-        let began = self.link.side.is_some().then(Instant::now);
         let pumped = loop {
+            if self.send_small(shared) {
+                has_sent = true;
+                continue;
+            }
             let Some(want) = self.want() else { break Pumped::All };
             let packet = match self.packet(want, shared) {
                 Ok(packet) => packet,
@@ -68,10 +70,46 @@ impl Endpoint {
                 }
             }
         };
-        if let Some(began) = began.filter(|_| has_sent) {
-            self.link.on_sent(began);
+        if has_sent {
+            self.link.on_sent(&mut shared.wires.clock);
         }
         Ok(pumped)
+    }
+
+    /// Hands the first message to the provider if that needs no packet, and says whether it did.
+    fn send_small(&mut self, shared: &mut Shared<'_>) -> bool {
+        let wires = &mut *shared.wires;
+        let Some(Outgoing::Message(message)) = self.out.front().filter(|_| self.is_clear()) else {
+            return false;
+        };
+        let bytes = HEAD_BYTES + message.len;
+        if message.begun || bytes > wires.inject_bytes.min(self.packet_bytes) {
+            return false;
+        }
+        let kind = Kind::First { total: message.len as u32 };
+        let head = Head { kind, granted: self.credit.granted() };
+        wires.draft[..HEAD_BYTES].copy_from_slice(&head.encode());
+        message.buf.copy_to(&mut wires.draft[HEAD_BYTES..bytes]);
+        // What the provider has against it is heard when it is sent in the usual way.
+        if self.link.endpoint.inject(&wires.draft[..bytes]).is_err() {
+            return false;
+        }
+        self.credit.tell();
+        self.credit.on_sent();
+        if let Some(Outgoing::Message(Message { op, buf, .. })) = self.out.pop_front() {
+            self.sent(op, buf, Ok(()), shared.events);
+        }
+        true
+    }
+
+    /// Whether nothing goes before a message, and the peer has room.
+    fn is_clear(&self) -> bool {
+        self.stage == Stage::Open
+            && self.credit.room() > 0
+            && self.stalled.is_none()
+            && self.answers.is_empty()
+            && !self.owes_greeting
+            && !self.works.wants_to_post()
     }
 
     /// Whether a look at it could send something.

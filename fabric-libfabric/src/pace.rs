@@ -11,35 +11,45 @@ use crate::limits::{NAP_MAX, NAP_MIN, NUDGE_AFTER, QUIET_AFTER};
 /// looked in vain that long after the last one may sleep until a nudge.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// When something came.
+    /// When something came, or later.
     came: Instant,
+    /// Something came after that.
+    has_come: bool,
     /// When somebody looked.
     looked: Instant,
 }
 
 impl Pace {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { came: now, looked: now }
+        Self { came: now, has_come: false, looked: now }
     }
 
-    /// Something came, or a nudge.
-    pub(crate) fn on_progress(&mut self, now: Instant) {
-        self.came = now;
+    /// Something came, or a nudge. It counts from when the clock is read next.
+    pub(crate) fn on_progress(&mut self) {
+        self.has_come = true;
     }
 
-    /// The queues are about to be looked at.
+    /// The queues are about to be looked at. It does no harm to leave this out now and then.
     pub(crate) fn on_look(&mut self, now: Instant) {
+        if std::mem::take(&mut self.has_come) {
+            self.came = now;
+        }
         self.looked = now;
     }
 
     /// Whether the next packet comes with a nudge.
     pub(crate) fn is_quiet(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.came) >= QUIET_AFTER
+        !self.has_come
+            && now.saturating_duration_since(self.came) >= QUIET_AFTER
             && self.looked.saturating_duration_since(self.came) >= NUDGE_AFTER
     }
 
     pub(crate) fn nap(&self, now: Instant) -> Duration {
-        (now.saturating_duration_since(self.came) / 4).clamp(NAP_MIN, NAP_MAX)
+        let since = match self.has_come {
+            true => Duration::ZERO,
+            false => now.saturating_duration_since(self.came),
+        };
+        (since / 4).clamp(NAP_MIN, NAP_MAX)
     }
 }
 
@@ -55,8 +65,11 @@ mod tests {
         let later = start + Duration::from_millis(8);
         assert_eq!(pace.nap(later), Duration::from_millis(2));
         assert_eq!(pace.nap(start + Duration::from_secs(60)), NAP_MAX);
-        pace.on_progress(later);
+        pace.on_progress();
         assert_eq!(pace.nap(later), NAP_MIN);
+        pace.on_look(later);
+        assert_eq!(pace.nap(later), NAP_MIN);
+        assert_eq!(pace.nap(later + Duration::from_millis(8)), Duration::from_millis(2));
     }
 
     #[test]
@@ -68,7 +81,11 @@ mod tests {
         pace.on_look(start + NUDGE_AFTER);
         assert!(!pace.is_quiet(start + QUIET_AFTER / 2));
         assert!(pace.is_quiet(late));
-        pace.on_progress(late);
+        pace.on_progress();
         assert!(!pace.is_quiet(late));
+        pace.on_look(late);
+        assert!(!pace.is_quiet(late + QUIET_AFTER), "nobody looked since");
+        pace.on_look(late + QUIET_AFTER);
+        assert!(pace.is_quiet(late + QUIET_AFTER));
     }
 }

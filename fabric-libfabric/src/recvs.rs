@@ -39,6 +39,11 @@ impl Recvs {
         self.queue.pop_front()
     }
 
+    /// Bytes that the next one has room for.
+    pub(crate) fn room(&self) -> Option<usize> {
+        self.queue.front().map(|posted| posted.slot.capacity())
+    }
+
     /// Gives back one that was taken for a message that never became whole.
     pub(crate) fn untake(&mut self, posted: Posted) {
         self.queue.push_front(posted);

@@ -78,6 +78,12 @@ impl Driver {
 
     /// Time until the domain's own next deadline.
     pub(crate) fn time_left(&mut self) -> Option<Duration> {
+        let next = self.next_deadline()?;
+        Some(next.saturating_duration_since(Instant::now()))
+    }
+
+    /// The domain's own next deadline. Those that do not matter any more are forgotten.
+    pub(crate) fn next_deadline(&mut self) -> Option<Instant> {
         let table = &self.table;
         let all = &mut self.deadlines;
         let is = |wanted: fn(&Phase) -> bool| move |ep| table.phase_of(ep).is_some_and(wanted);
@@ -90,7 +96,6 @@ impl Driver {
             all.accepts.next(is(|phase| matches!(phase, Phase::Accepting(_)))),
             all.lingers.next(is(is_ending)),
         ];
-        let next = next.into_iter().flatten().min()?;
-        Some(next.saturating_duration_since(Instant::now()))
+        next.into_iter().flatten().min()
     }
 }

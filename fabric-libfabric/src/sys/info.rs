@@ -117,6 +117,8 @@ impl Ask {
                 | ffi::FI_MR_ALLOCATED
                 | ffi::FI_MR_PROV_KEY;
             (*info.domain_attr).resource_mgmt = ffi::FI_RM_ENABLED;
+            // One thread at a time drives a domain, so its provider needs no locks.
+            (*info.domain_attr).threading = ffi::FI_THREAD_DOMAIN;
             (*info.fabric_attr).prov_name = provider;
         }
         Ok(hints)

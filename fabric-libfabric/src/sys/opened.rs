@@ -1,6 +1,7 @@
 //! What all endpoints of a domain share: fabric, domain and queues.
 
 use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -147,19 +148,19 @@ impl Queue {
         contexts: &Contexts,
         into: &mut Vec<Completion>,
     ) -> Result<bool, Code> {
-        const NONE: ffi::fi_cq_msg_entry =
-            ffi::fi_cq_msg_entry { op_context: ptr::null_mut(), flags: 0, len: 0 };
-        let mut batch = [NONE; BATCH];
+        let mut batch = [const { MaybeUninit::<ffi::fi_cq_msg_entry>::uninit() }; BATCH];
         // SAFETY: the queue is open, of this format, and the batch has that much room.
         let taken =
             unsafe { ffi::call::fi_cq_read(self.0.as_ptr(), batch.as_mut_ptr().cast(), BATCH) };
         match count(taken) {
             Ok(count) => {
-                let good = batch.iter().take(count).filter_map(|entry| {
-                    let index = contexts.index_of(entry.op_context)?;
-                    Some(Completion { index, bytes: entry.len, error: None })
-                });
-                into.extend(good);
+                for entry in batch.iter().take(count) {
+                    // SAFETY: the provider filled as many as it says.
+                    let entry = unsafe { entry.assume_init_ref() };
+                    if let Some(index) = contexts.index_of(entry.op_context) {
+                        into.push(Completion { index, bytes: entry.len, error: None });
+                    }
+                }
                 Ok(count == BATCH)
             }
             Err(Code::AGAIN) => Ok(false),
