@@ -37,6 +37,8 @@ pub(crate) enum Mode {
     OfiTcp,
     /// The bare domain over libfabric's TCP provider, spinning.
     OfiTcpDomain,
+    /// Sockets over libfabric's shared memory provider, spinning.
+    OfiShm,
     /// The bare domain over libfabric's shared memory provider, spinning.
     OfiShmDomain,
     /// Memory shared on one host, spinning; ours is sockets over libfabric's provider.
@@ -86,6 +88,7 @@ impl Cell {
             Mode::DomainSpinning => ", domain spinning",
             Mode::OfiTcp => ", ofi+tcp",
             Mode::OfiTcpDomain => ", ofi+tcp domain",
+            Mode::OfiShm => ", ofi+shm",
             Mode::OfiShmDomain => ", ofi+shm domain",
             Mode::SharedMemory => ", shared memory",
         };
@@ -148,7 +151,10 @@ pub(crate) fn all() -> Vec<Cell> {
 fn over_libfabric() -> Vec<Cell> {
     let lat =
         |mode, size, contenders: &[Contender]| Cell::new(Test::Lat, mode, size, 1, contenders);
-    let mut cells = vec![lat(Mode::OfiTcp, 64, &[Fabric, FiPingpongTcp])];
+    let mut cells = vec![
+        lat(Mode::OfiTcp, 64, &[Fabric, FiPingpongTcp]),
+        lat(Mode::OfiShm, 64, &[Fabric, FiPingpongShm]),
+    ];
     for size in [64, 64 << 10] {
         cells.push(lat(Mode::OfiTcpDomain, size, &[Fabric, FiPingpongTcp]));
         cells.push(lat(Mode::OfiShmDomain, size, &[Fabric, FiPingpongShm]));

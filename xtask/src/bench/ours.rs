@@ -46,7 +46,7 @@ fn is_bare(mode: Mode) -> bool {
 fn addr(mode: Mode) -> Option<&'static str> {
     match mode {
         Mode::OfiTcp | Mode::OfiTcpDomain => Some("ofi+tcp://127.0.0.1:0"),
-        Mode::OfiShmDomain | Mode::SharedMemory => Some("ofi+shm://bench:0"),
+        Mode::OfiShm | Mode::OfiShmDomain | Mode::SharedMemory => Some("ofi+shm://bench:0"),
         Mode::Sleeping | Mode::Spinning | Mode::Domain | Mode::DomainSpinning => None,
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn play(
 ) -> Result<Sample, String> {
     let size = cell.size.to_string();
     let (count_text, port_text) = (count.to_string(), port.to_string());
-    let common = ["-p", provider, "-e", "rdm", "-I", &count_text, "-S", &size];
+    let common = ["-p", provider, "-e", kind(provider), "-I", &count_text, "-S", &size];
     let server = ["-B", &port_text];
     let client = ["-P", &port_text, "127.0.0.1"];
     let side = |more: &[&str], processor: Option<usize>| Side {
@@ -31,6 +31,11 @@ pub(super) fn play(
     let client = side(&client, pin.map(|(client, _)| client));
     let lines = play_quiet(&server, &client, || is_listening(port))?;
     sample(&lines, count)
+}
+
+/// The kind of endpoints that ours uses with that provider, too.
+fn kind(provider: &str) -> &'static str {
+    if provider == "shm" { "rdm" } else { "msg" }
 }
 
 /// The table has a head and a line: bytes, sent, acknowledged, total, time, MB/s, µs a transfer

@@ -189,6 +189,7 @@ mod tests {
                 "bw 64 KiB, domain",
                 "fanout 64 B x 1000",
                 "idle 1",
+                "lat 64 B, shared memory",
                 "lat 64 KiB, shared memory",
                 "lat 1 MiB, shared memory",
                 "bw 64 B, shared memory",
