@@ -28,6 +28,9 @@ const GOODBYE_WAIT: Duration = Duration::from_secs(2);
 /// Turns of the background thread before it looks after other sockets.
 const BACKGROUND_TURNS_MAX: usize = 64;
 
+/// Turns of a driver that polls for each look at the clock.
+const TURNS_PER_LOOK: u32 = 8;
+
 /// How long a call waits. A call that need not wait never looks at the clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Patience {
@@ -229,7 +232,7 @@ impl<R: Role> Shared<R> {
         }
         let progress = self.spin(state, deadline) || {
             self.wait(state, deadline);
-            state.core.turn()
+            state.turn()
         };
         if progress {
             self.tell_sleepers(state);
@@ -244,16 +247,21 @@ impl<R: Role> Shared<R> {
         if budget.is_zero() {
             return false;
         }
-        let end = Instant::now() + budget;
-        let end = deadline.map_or(end, |deadline| deadline.min(end));
+        let mut end = None;
         loop {
-            if state.core.turn() {
-                return true;
+            for _ in 0..TURNS_PER_LOOK {
+                if state.turn() {
+                    return true;
+                }
+                if self.contenders.load(Ordering::Relaxed) > 0 {
+                    return false;
+                }
             }
-            if Instant::now() >= end || self.contenders.load(Ordering::Relaxed) > 0 {
+            let now = Instant::now();
+            let own = *end.get_or_insert(now + budget);
+            if now >= deadline.map_or(own, |deadline| deadline.min(own)) {
                 return false;
             }
-            std::hint::spin_loop();
         }
     }
 

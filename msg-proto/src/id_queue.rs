@@ -54,8 +54,15 @@ impl<T> IdQueue<T> {
         self.len
     }
 
+    #[inline]
     fn index(&self, id: u64) -> Option<usize> {
-        self.entries.binary_search_by_key(&id, |(id, _)| *id).ok()
+        let (first, _) = self.entries.front()?;
+        // Where it is as long as no hole was closed before it.
+        let likely = usize::try_from(id.checked_sub(*first)?).ok()?;
+        match self.entries.get(likely) {
+            Some((found, _)) if *found == id => Some(likely),
+            _ => self.entries.binary_search_by_key(&id, |(id, _)| *id).ok(),
+        }
     }
 
     fn close_holes(&mut self) {

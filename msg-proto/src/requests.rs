@@ -75,7 +75,7 @@ impl<P: Peer> Requests<P> {
     }
 
     /// The request is sent to `peer` at `now`; from here on only that peer's reply counts. False
-    /// if the request is done already and need not be sent.
+    /// if the request is done already and need not be sent. `now` matters only if it `resends`.
     pub fn assign(&mut self, id: RequestId, peer: P, now: Duration) -> bool {
         let Some(request) = self.open.get_mut(id.0) else { return false };
         let resend_after = self.resend_after.filter(|_| request.retry);
@@ -120,6 +120,11 @@ impl<P: Peer> Requests<P> {
             out.extend(self.fire(id, now).map(|lost| (RequestId(id), lost)));
         }
         self.prune();
+    }
+
+    /// Whether `assign` has to know the time.
+    pub fn resends(&self) -> bool {
+        self.resend_after.is_some()
     }
 
     /// When `on_timeout` is due next.

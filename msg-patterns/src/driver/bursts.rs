@@ -91,6 +91,9 @@ impl<R: Role> Shared<R> {
     fn after_send(&self, state: &mut Guard<'_, R>, sent: u32) {
         self.flags.count_activity(sent);
         state.sends = state.sends.wrapping_add(sent);
+        if !R::GATHERS {
+            return self.flush(state);
+        }
         let full = state.core.net.has_posted();
         if full || !self.gathers(state, sent) {
             self.look_at_clock(state, full);
@@ -126,8 +129,7 @@ impl<R: Role> Shared<R> {
 
     /// Flushes and looks for what came in, such as credit.
     pub(super) fn hear(&self, state: &mut Guard<'_, R>) {
-        (state.flushes, state.heard_at) = (0, state.sends);
-        state.core.turn();
+        state.turn();
         self.tell_sleepers(state);
         self.tell_deadline(state);
         self.flags.count_flush();
@@ -135,6 +137,12 @@ impl<R: Role> Shared<R> {
 }
 
 impl<R: Role> State<R> {
+    /// A turn, which hears all that came in; says whether anything happened.
+    pub(super) fn turn(&mut self) -> bool {
+        (self.flushes, self.heard_at) = (0, self.sends);
+        self.core.turn()
+    }
+
     /// Everything was flushed, from `began` until now. Where that takes long, as it does for many
     /// peers, the next flush waits as long, so that messages gather at least half of the time.
     pub(super) fn gather_from(&mut self, began: Duration) {

@@ -1,15 +1,17 @@
 //! Messages on their way in: frames of received slots become messages in the inbox of their peer.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use fabric_core::{EpId, Pool, Slot};
 use msg_proto::credit::{Room, Tally};
 use msg_proto::fault::Fault;
 use msg_proto::link::PeerInfo;
-use msg_proto::wire::{Frame, HEAD_BYTES};
-use smallvec::{SmallVec, smallvec};
+use msg_proto::wire::{self, Frame, HEAD_BYTES};
+use smallvec::SmallVec;
 
 use super::inbox::{Found, Incoming, Run, Taken};
-use super::peer::Fragments;
+use super::peer::{Fragments, Peer};
 use super::{Core, Net};
 use crate::monitor::{MonitorEvent, PeerId};
 use crate::options::Options;
@@ -31,14 +33,13 @@ const FRAGMENT_RESERVE_BYTES_MAX: usize = 1 << 20;
 
 impl<R: Role> Core<R> {
     /// A fabric message arrived.
-    pub(crate) fn on_slot(&mut self, port: usize, ep: EpId, slot: Slot) {
+    pub(crate) fn on_slot(&mut self, port: usize, ep: EpId, slot: Slot, now: Duration) {
         self.net.ports[port].posted -= 1;
         let lends = self.net.lends(&slot);
         let Some(&peer) = self.net.ports[port].by_ep.get(&ep) else {
             self.net.repost(port, slot);
             return;
         };
-        let now = self.net.now();
         if let Some(link) = &mut self.net.peer_mut(peer).link {
             link.on_traffic(now);
         }
@@ -61,6 +62,10 @@ impl<R: Role> Core<R> {
             let decoded = Frame::decode(rest).map_err(|_| Fault::Protocol);
             let handled = decoded.and_then(|(frame, len)| {
                 rest = &rest[len..];
+                if let Some(len) = self.on_lone_tagged(peer, &frame, source, rest)? {
+                    rest = &rest[len..];
+                    return Ok(());
+                }
                 self.on_frame(peer, &frame, source)
             });
             if let Err(fault) = handled {
@@ -77,7 +82,7 @@ impl<R: Role> Core<R> {
     /// Takes the messages at the beginning of `rest` that need no more than to be counted and kept;
     /// says how many bytes that were.
     fn on_run(&mut self, peer: PeerId, source: &Source<'_>, rest: &[u8]) -> usize {
-        if !self.net.takes_runs(peer) {
+        if R::NEEDS_TAG || !self.net.takes_runs(peer) {
             return 0;
         }
         let (role, size_max) = (&self.role, self.net.options.message_bytes_max);
@@ -91,6 +96,31 @@ impl<R: Role> Core<R> {
             self.role.on_ready(&mut self.net, peer);
         }
         found.len
+    }
+
+    /// A request or reply whose only part is at the beginning of `rest`; says how many bytes that
+    /// has.
+    fn on_lone_tagged(
+        &mut self,
+        peer: PeerId,
+        frame: &Frame<'_>,
+        source: &Source<'_>,
+        rest: &[u8],
+    ) -> Result<Option<usize>, Fault> {
+        let (Frame::Request { id, envelope } | Frame::Reply { id, envelope }) = *frame else {
+            return Ok(None);
+        };
+        let Some(body) = wire::lone_part(rest) else { return Ok(None) };
+        self.net.require_up(peer)?;
+        R::tagged(matches!(frame, Frame::Request { .. }))?;
+        if body.len() > self.net.options.message_bytes_max {
+            return Err(Fault::TooLong);
+        }
+        let mut message = self.net.tagged(peer, id, envelope)?;
+        message.size = body.len() as u64;
+        message.parts.push(source.part(body));
+        self.on_message(peer, message)?;
+        Ok(Some(HEAD_BYTES + body.len()))
     }
 
     fn on_frame(
@@ -119,7 +149,9 @@ impl<R: Role> Core<R> {
             Frame::Request { id, envelope } | Frame::Reply { id, envelope } => {
                 self.net.require_up(peer)?;
                 R::tagged(matches!(frame, Frame::Request { .. }))?;
-                self.net.begin_tagged(peer, id, envelope)
+                let message = self.net.tagged(peer, id, envelope)?;
+                self.net.peer_mut(peer).assembly.message = Some(message);
+                Ok(())
             }
             Frame::Subscribe { .. }
             | Frame::Cancel { .. }
@@ -317,7 +349,7 @@ impl Net {
             return Err(Fault::Protocol);
         }
         if entry.assembly.message.is_none() {
-            begin(entry, None);
+            entry.assembly.message = Some(begun(entry, None));
         }
         let Some(message) = &mut entry.assembly.message else { return Err(Fault::Protocol) };
         message.size = message.size.saturating_add(size);
@@ -333,14 +365,14 @@ impl Net {
         Ok(())
     }
 
-    fn begin_tagged(&mut self, peer: PeerId, id: u64, envelope: &[u8]) -> Result<(), Fault> {
+    /// The beginning of a request or reply, if nothing else is arriving.
+    fn tagged(&mut self, peer: PeerId, id: u64, envelope: &[u8]) -> Result<Incoming, Fault> {
         let entry = self.peer_mut(peer);
         if entry.assembly.message.is_some() || entry.assembly.fragments.is_some() {
             return Err(Fault::Protocol);
         }
         // Envelopes are short and may be kept for long: they do not hold a slot.
-        begin(entry, Some((id, Bytes::copy_from_slice(envelope))));
-        Ok(())
+        Ok(begun(entry, Some((id, Bytes::copy_from_slice(envelope)))))
     }
 
     /// The first fragment of a part; the part itself if that was all of it.
@@ -482,11 +514,11 @@ impl Net {
     }
 }
 
-fn begin(entry: &mut super::peer::Peer, tag: Option<(u64, Bytes)>) {
+/// The beginning of a message from this peer.
+fn begun(entry: &mut Peer, tag: Option<(u64, Bytes)>) -> Incoming {
     let (seq, epoch) = (entry.seq_next, entry.epoch);
     entry.seq_next += 1;
-    entry.assembly.message =
-        Some(Incoming { parts: smallvec![], size: 0, tag, pending: 0, seq, epoch, filter: 0 });
+    Incoming { parts: SmallVec::new(), size: 0, tag, pending: 0, seq, epoch, filter: 0 }
 }
 
 /// When the pool runs short, a message that the application may keep is copied out of its slot.

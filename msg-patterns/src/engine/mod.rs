@@ -256,8 +256,8 @@ impl<R: Role> Core<R> {
     /// One turn; says whether anything happened. Never blocks.
     pub(crate) fn turn(&mut self) -> bool {
         self.net.flush();
-        let mut progress = self.poll_ports();
-        progress |= self.run_due();
+        let heard_at = self.poll_ports();
+        let progress = self.run_due(heard_at) || heard_at.is_some();
         if progress {
             self.net.flush();
             self.net.progressed = true;
@@ -265,29 +265,36 @@ impl<R: Role> Core<R> {
         progress
     }
 
-    fn poll_ports(&mut self) -> bool {
-        let mut progress = false;
+    /// Takes what came in; says when that was, if anything has.
+    fn poll_ports(&mut self) -> Option<Duration> {
+        let mut heard_at = None;
         for port in 0..self.net.ports.len() {
-            progress |= self.poll_port(port);
+            heard_at = self.poll_port(port).or(heard_at);
         }
-        progress
+        heard_at
     }
 
-    fn poll_port(&mut self, port: usize) -> bool {
+    fn poll_port(&mut self, port: usize) -> Option<Duration> {
         let mut events = std::mem::take(&mut self.net.scratch_events);
         let found = self.net.ports[port].domain.poll(&mut events, EVENTS_MAX);
+        if found == 0 {
+            self.net.scratch_events = events;
+            self.net.post_receives(port);
+            return None;
+        }
+        let now = self.net.now();
         for event in events.drain(..) {
-            self.on_event(port, event);
+            self.on_event(port, event, now);
         }
         self.net.revoke_allowances();
         self.net.scratch_events = events;
         self.net.post_receives(port);
-        found > 0
+        Some(now)
     }
 
-    fn on_event(&mut self, port: usize, event: Event) {
+    fn on_event(&mut self, port: usize, event: Event, now: Duration) {
         match event {
-            Event::Received { ep, slot, .. } => self.on_slot(port, ep, slot),
+            Event::Received { ep, slot, .. } => self.on_slot(port, ep, slot, now),
             Event::Sent { ep, buf, result, .. } => {
                 drop(buf);
                 self.on_sent(port, ep, result.is_ok());
@@ -322,11 +329,12 @@ impl<R: Role> Core<R> {
 
     /// Runs deadlines that are due. What has arrived counts first: when this side was slow, peers
     /// are not held silent while their words wait to be read.
-    fn run_due(&mut self) -> bool {
-        let due = self.next_deadline().is_some_and(|at| at <= self.net.now());
+    fn run_due(&mut self, heard_at: Option<Duration>) -> bool {
+        let now = || heard_at.unwrap_or_else(|| self.net.now());
+        let due = self.next_deadline().is_some_and(|at| at <= now());
         if due {
             let mut polls = 0..POLLS_BEFORE_DUE_MAX;
-            while polls.next().is_some() && self.poll_ports() {}
+            while polls.next().is_some() && self.poll_ports().is_some() {}
             self.on_timeout();
         }
         due

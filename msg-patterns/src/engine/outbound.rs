@@ -91,6 +91,24 @@ impl Net {
         self.pump(peer);
     }
 
+    /// As `give`, for a message that no other waits for: if it is small it goes to the fabric as it
+    /// is.
+    pub(crate) fn give_alone(&mut self, peer: PeerId, outgoing: Outgoing) {
+        let alone = self.peer(peer).batch.is_none() && self.leaves_first(peer, &outgoing);
+        if !alone || !self.post_small(peer, &outgoing) {
+            self.give(peer, outgoing);
+        }
+    }
+
+    fn post_small(&mut self, peer: PeerId, outgoing: &Outgoing) -> bool {
+        let Some(mut slot) = self.pool.as_ref().and_then(Pool::take) else { return false };
+        append_small(&mut slot, outgoing);
+        self.count_sent(peer, Tally { messages: 1, bytes: outgoing.size });
+        self.posted_since_flush = true;
+        self.post(peer, slot.into());
+        true
+    }
+
     /// Queues a message encoded, if it is of the kind and there is memory for it.
     fn queue_encoded(&mut self, peer: PeerId, outgoing: &Outgoing) -> bool {
         let ([part], Head::None) = (outgoing.message.parts(), &outgoing.head) else { return false };
@@ -244,11 +262,7 @@ impl Net {
 
     fn encode_small(&mut self, peers: &[PeerId], outgoing: &Outgoing) -> bool {
         let Some(batch) = self.batch_for(peers, encoded_bytes(outgoing)) else { return false };
-        let slot = &mut self.batches[batch].slot;
-        if let Some(head) = head_frame(&outgoing.head) {
-            append(slot, &head);
-        }
-        append_parts(slot, outgoing.message.parts());
+        append_small(&mut self.batches[batch].slot, outgoing);
         self.count_in_batch(batch, Tally { messages: 1, bytes: outgoing.size });
         true
     }
@@ -457,6 +471,14 @@ fn head_frame(head: &Head) -> Option<Frame<'_>> {
 fn encoded_bytes(outgoing: &Outgoing) -> usize {
     let head = head_frame(&outgoing.head).map_or(0, |head| head.encode().len());
     head + outgoing.message.parts().len() * HEAD_BYTES + outgoing.size as usize
+}
+
+/// Appends a whole message.
+fn append_small(slot: &mut Slot, outgoing: &Outgoing) {
+    if let Some(head) = head_frame(&outgoing.head) {
+        append(slot, &head);
+    }
+    append_parts(slot, outgoing.message.parts());
 }
 
 /// Appends a frame that the batch was chosen to have room for.

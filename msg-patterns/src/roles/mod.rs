@@ -30,6 +30,9 @@ pub(crate) trait Role: Send + 'static {
     const NEEDS_TAG: bool = false;
     /// Whether a second `connect` to the same address is ignored (GEN-33).
     const ONE_CONNECT_EACH: bool = false;
+    /// Whether messages of a burst wait for each other. Requests and replies have nothing to wait
+    /// for: the other side does.
+    const GATHERS: bool = true;
 
     /// Whether a REQUEST (or else a REPLY) frame may come here.
     fn tagged(_request: bool) -> Result<(), Fault> {

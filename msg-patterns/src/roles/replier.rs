@@ -64,7 +64,7 @@ impl Replier {
         let envelope = self.envelopes.remove(&ticket).unwrap_or_default();
         match self.replies.reply(ticket) {
             Some((peer, id)) if room == Room::Yes => {
-                net.give(peer, Outgoing::new(message, Head::Reply { id, envelope }));
+                net.give_alone(peer, Outgoing::new(message, Head::Reply { id, envelope }));
             }
             Some((peer, _)) => net.count_dropped(peer, 1),
             None => net.counters.dropped += 1,
@@ -82,6 +82,7 @@ impl Replier {
 impl Role for Replier {
     const TYPE: SocketType = SocketType::Rep;
     const NEEDS_TAG: bool = true;
+    const GATHERS: bool = false;
 
     fn tagged(request: bool) -> Result<(), Fault> {
         if request { Ok(()) } else { Err(Fault::Protocol) }

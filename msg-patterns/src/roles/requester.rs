@@ -90,8 +90,9 @@ impl Requester {
     }
 
     fn assign(&mut self, net: &mut Net, id: RequestId, peer: PeerId, message: Message) {
-        self.requests.assign(id, peer, net.now());
-        net.give(peer, Outgoing::new(message, Head::Request { id: id.0 }));
+        let now = if self.requests.resends() { net.now() } else { Duration::ZERO };
+        self.requests.assign(id, peer, now);
+        net.give_alone(peer, Outgoing::new(message, Head::Request { id: id.0 }));
     }
 
     /// What became of a request, if anything has.
@@ -115,7 +116,16 @@ impl Requester {
     }
 
     fn finish(&mut self, id: RequestId, result: Result<Message, Error>) {
-        self.cancel(id);
+        self.waiting.remove(id);
+        self.requests.cancel(id);
+        self.keep_result(id, result);
+    }
+
+    /// The request is done with, until somebody asks what became of it.
+    fn keep_result(&mut self, id: RequestId, result: Result<Message, Error>) {
+        if self.retry {
+            self.kept.remove(&id);
+        }
         self.results.insert(id, result);
     }
 
@@ -154,6 +164,7 @@ impl Role for Requester {
     const TYPE: SocketType = SocketType::Req;
     const NEEDS_TAG: bool = true;
     const ONE_CONNECT_EACH: bool = true;
+    const GATHERS: bool = false;
 
     fn tagged(request: bool) -> Result<(), Fault> {
         if request { Err(Fault::Protocol) } else { Ok(()) }
@@ -200,7 +211,7 @@ impl Role for Requester {
             let Some((id, _)) = message.tag else { continue };
             let id = RequestId(id);
             if self.requests.on_reply(peer, id) == Reply::Accept {
-                self.finish(id, Ok(Message::of(message.parts)));
+                self.keep_result(id, Ok(Message::of(message.parts)));
             }
         }
     }

@@ -119,9 +119,7 @@ impl Req {
         let mut current = self.current.lock();
         let message = self.may_send(&mut current, message.into())?;
         let id = self.handle.try_send_with(message, |core, message| {
-            let sent = core.role.request(&mut core.net, message, None);
-            core.net.flush();
-            sent
+            core.role.request(&mut core.net, message, None)
         })?;
         *current = Some(id);
         Ok(())
@@ -160,10 +158,7 @@ impl Req {
     ) -> Result<RequestId, SendError> {
         self.handle.send_with(message, send_by, |core, message| {
             let reply_by = reply_by.map(|at| on_clock_of(core, at));
-            let sent = core.role.request(&mut core.net, message, reply_by);
-            // The reply is waited for next: there is nothing to gather with.
-            core.net.flush();
-            sent
+            core.role.request(&mut core.net, message, reply_by)
         })
     }
 
