@@ -120,10 +120,7 @@ impl Domain for VerbsDomain {
     fn poll(&mut self, events: &mut Vec<Event>, max: usize) -> usize {
         self.driver.turn(max);
         let count = max.min(self.driver.events.len());
-        events.reserve(count);
-        for _ in 0..count {
-            events.extend(self.driver.events.pop_front());
-        }
+        events.extend(self.driver.events.drain(..count));
         count
     }
 

@@ -31,9 +31,9 @@ use crate::waker::VerbsWaker;
 
 /// How often connection events are asked for while nobody sleeps. Asking is a system call, which
 /// polling for completions is not.
-const LOOK_EVERY: Duration = Duration::from_micros(100);
+const LOOK_EVERY: Duration = Duration::from_micros(250);
 
-/// Turns that brought something for each look at the clock.
+/// Turns for each look at the clock while nobody sleeps.
 const TURNS_PER_LOOK: u32 = 16;
 
 /// How long a dropped domain waits for what it sent, in naps of a millisecond.
@@ -216,11 +216,12 @@ impl Driver {
         self.flush();
         if self.events.len() < events_max {
             let came = self.drain_completions(events_max.min(EVENTS_MAX));
-            self.look(came);
-            self.expire();
-            self.resume_starved();
-            self.restock();
-            self.flush();
+            if self.look() || came || self.table.starved_len() > 0 {
+                self.expire();
+                self.resume_starved();
+                self.restock();
+                self.flush();
+            }
         }
     }
 
@@ -233,15 +234,15 @@ impl Driver {
     }
 
     /// Connection events and the events of the completion queue, if it is time to ask for them.
-    /// While completions come, only some turns look at the clock.
-    fn look(&mut self, came: bool) {
+    /// While nobody sleeps, only some turns look at the clock. Says whether it was time.
+    fn look(&mut self) -> bool {
         self.turns = self.turns.wrapping_add(1);
-        if came && !self.is_armed && !self.turns.is_multiple_of(TURNS_PER_LOOK) {
-            return;
+        if !self.is_armed && !self.turns.is_multiple_of(TURNS_PER_LOOK) {
+            return false;
         }
         let now = Instant::now();
         if !self.is_armed && now.saturating_duration_since(self.last_look) < LOOK_EVERY {
-            return;
+            return false;
         }
         self.last_look = now;
         self.stock.age(now);
@@ -260,6 +261,7 @@ impl Driver {
         {
             self.on_cm_event(event);
         }
+        true
     }
 
     fn ask(&self) -> Ready {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use fabric_core::{Error, ErrorKind};
 use slab::Slab;
+use smallvec::SmallVec;
 
 use crate::buffers::{Own, Packet};
 use crate::limits::{CHUNK_PACKETS, PACKET_BYTES, STOCK_MAX};
@@ -123,8 +124,10 @@ impl Stock {
         if self.free.is_empty() {
             return Ok(());
         }
-        let free = std::mem::take(&mut self.free);
-        let wrs: Vec<RecvWr> = free.into_iter().map(|packet| self.put(packet)).collect();
+        let mut free = std::mem::take(&mut self.free);
+        let wrs: SmallVec<[RecvWr; 4]> = free.drain(..).map(|packet| self.put(packet)).collect();
+        // It keeps its room.
+        self.free = free;
         let (count, result) = queues.post_recvs(&wrs);
         for wr in &wrs[count..] {
             let (index, _) = split(wr.id);

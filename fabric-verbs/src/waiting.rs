@@ -59,7 +59,6 @@ impl Driver {
             if self.is_pending() || self.queue_progress() || self.waker.take() {
                 return true;
             }
-            std::hint::spin_loop();
         }
         false
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rdma_sys as ffi;
 use rustix::io::ioctl_fionbio;
+use smallvec::SmallVec;
 
 use super::work::Sge;
 use super::{Device, check, note_leak};
@@ -35,6 +36,9 @@ pub(crate) struct RecvWr {
     /// Where to put the message.
     pub(crate) to: Sge,
 }
+
+/// So many receives are posted without memory of their own.
+const FEW: usize = 4;
 
 /// Completions taken from the device with one call.
 const BATCH: usize = 32;
@@ -150,8 +154,8 @@ impl Queues {
 
     /// Posts receives, and says how many the device took.
     pub(crate) fn post_recvs(&self, receives: &[RecvWr]) -> (usize, io::Result<()>) {
-        let mut sges: Vec<ffi::ibv_sge> = receives.iter().map(|recv| recv.to.raw()).collect();
-        let mut wrs: Vec<ffi::ibv_recv_wr> = receives.iter().zip(&mut sges).map(raw_recv).collect();
+        let mut sges: SmallVec<[_; FEW]> = receives.iter().map(|recv| recv.to.raw()).collect();
+        let mut wrs: SmallVec<[_; FEW]> = receives.iter().zip(&mut sges).map(raw_recv).collect();
         link(&mut wrs);
         let Some(first) = wrs.first_mut() else { return (0, Ok(())) };
         let first: *mut ffi::ibv_recv_wr = first;
