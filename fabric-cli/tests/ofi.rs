@@ -1,0 +1,157 @@
+//! The command over libfabric: everything arrives, survivors of killed processes go on, and nothing
+//! is left in /dev/shm.
+//!
+//! Without libfabric, each test says so and ends, unless `FABRIC_REQUIRE_LIBFABRIC=1` is set: then it
+//! fails.
+
+mod carry;
+mod common;
+mod kills;
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use carry::{carry, check};
+use common::{fabric, wait_until};
+use kills::Ground;
+use msg_patterns::{Context, Pull};
+
+const TCP: Ground = Ground { any: any_tcp, kills: KILLS, topics: 500 };
+const SHM: Ground = Ground { any: any_shm, kills: KILLS, topics: 500 };
+
+/// Eight times seven roles, which is more than fifty.
+const KILLS: usize = 8;
+
+/// A port at a host that nothing else uses: a process that comes back finds it free.
+fn any_tcp() -> String {
+    static HOSTS: AtomicU8 = AtomicU8::new(1);
+    let [.., a, b] = std::process::id().to_be_bytes();
+    format!("ofi+tcp://127.{}.{b}.{}:0", a % 250 + 2, HOSTS.fetch_add(1, Ordering::Relaxed))
+}
+
+fn any_shm() -> String {
+    format!("ofi+shm://cli-{}:0", std::process::id())
+}
+
+/// Whether there is the library; with `FABRIC_REQUIRE_LIBFABRIC=1` it must be.
+fn is_there() -> bool {
+    let Err(error) = Pull::new(&Context::new()).unwrap().bind(&any_shm()) else { return true };
+    let required = std::env::var("FABRIC_REQUIRE_LIBFABRIC").is_ok_and(|value| value == "1");
+    assert!(!required, "FABRIC_REQUIRE_LIBFABRIC=1, but: {error}");
+    println!("skipped: {error}");
+    false
+}
+
+/// Waits until nothing is left of processes that are gone. Who opens shared memory looks for it.
+fn assert_tidy() {
+    wait_until("nothing is left in /dev/shm", || {
+        let sweeper = Pull::new(&Context::new()).unwrap();
+        sweeper.bind(&any_shm()).unwrap();
+        left_behind().is_empty()
+    });
+}
+
+/// Files of endpoints whose process is gone.
+fn left_behind() -> Vec<String> {
+    let entries = fs::read_dir("/dev/shm").unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let is_dead = |name: &String| {
+        let owner = name.strip_prefix("fabric-ofi-").and_then(|rest| rest.split('-').next());
+        owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+    };
+    names.filter(is_dead).collect()
+}
+
+fn demo(at: &str) {
+    if is_there() {
+        let done = fabric(["demo", "--addr", at, "--timeout", "10m"]).end().ok();
+        let text = done.text();
+        assert!(text.ends_with("everything arrived\n") && !text.contains('✗'), "{text}");
+        assert!(text.contains(&format!("12 processes over {at}")), "{text}");
+    }
+}
+
+#[test]
+fn the_demo_checks_every_delivery_over_tcp() {
+    demo("ofi+tcp://127.0.0.1");
+}
+
+#[test]
+fn the_demo_checks_every_delivery_over_shared_memory() {
+    demo("ofi+shm://demo");
+    if is_there() {
+        assert_tidy();
+    }
+}
+
+const FILE_BYTES: usize = 64 << 20;
+/// Below what is read from the sender's memory.
+const EAGER_BYTES: usize = 32 << 10;
+
+/// Measurements as the demo sends them, over and over.
+fn measurements() -> Vec<u8> {
+    let once = include_bytes!("../data/telemetry.csv");
+    once.iter().copied().cycle().take(FILE_BYTES).collect()
+}
+
+fn carries_a_file(any: fn() -> String) {
+    if !is_there() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("in");
+    fs::write(&path, measurements()).unwrap();
+    let file = path.to_str().unwrap();
+    let pieces = ["--chunk", &EAGER_BYTES.to_string()];
+    let eager = carry(&dir, &any(), file, FILE_BYTES / EAGER_BYTES, &pieces);
+    check(&dir, &eager);
+    fs::remove_file(dir.path().join("out")).unwrap();
+    let whole = carry(&dir, &any(), file, 1, &[]);
+    check(&dir, &whole);
+    assert_eq!(eager.0.sha256(), whole.0.sha256());
+}
+
+#[test]
+fn a_file_arrives_over_tcp_in_eager_pieces_and_by_rendezvous() {
+    carries_a_file(any_tcp);
+}
+
+#[test]
+fn a_file_arrives_over_shared_memory_in_eager_pieces_and_by_rendezvous() {
+    carries_a_file(any_shm);
+}
+
+/// Kills of one role over both providers.
+macro_rules! kills {
+    ($($role:ident: $name:ident;)*) => {
+        mod tcp {
+            $(#[test]
+            fn $name() {
+                if crate::is_there() {
+                    crate::kills::$role(&crate::TCP);
+                }
+            })*
+        }
+
+        mod shm {
+            $(#[test]
+            fn $name() {
+                if crate::is_there() {
+                    crate::kills::$role(&crate::SHM);
+                    crate::assert_tidy();
+                }
+            })*
+        }
+    };
+}
+
+kills! {
+    subscribers: killed_subscribers_disturb_neither_publisher_nor_others;
+    publishers: all_subscriptions_are_active_again_after_each_kill_of_the_publisher;
+    workers: no_acknowledged_message_is_lost_with_a_killed_worker;
+    pushers: a_killed_pusher_takes_nothing_along_that_others_pushed;
+    repliers: another_replier_answers_what_a_killed_one_was_asked;
+    repliers_without_retry: without_retry_a_killed_replier_is_an_error_in_time;
+    requesters: a_killed_requester_keeps_no_other_from_its_replies;
+}
