@@ -156,14 +156,28 @@ impl Driver {
 
     fn passive_ear(&self, at: SocketAddr, addr: &Addr) -> Result<Ear, Error> {
         let failed = |code: Code| status::listen_error(code, addr);
-        let place = Some(Place::Here(at));
-        let ask = Ask { kind: Some(Kind::Connected), place, ..self.ask.clone() };
-        let not_here = || {
-            let text = format!("{addr} is no address of a device of this provider");
-            Error::new(ErrorKind::Address, text)
+        let info = match self.offer_at(at).map_err(failed)? {
+            Some(info) => info,
+            None => return Err(self.why_not_at(at, addr)),
         };
-        let info = crate::choose::find(&ask).map_err(failed)?.ok_or_else(not_here)?;
         Passive::new(&self.wires.opened, &info).map(Ear::Passive).map_err(failed)
+    }
+
+    fn offer_at(&self, at: SocketAddr) -> Result<Option<Info>, Code> {
+        let place = Some(Place::Here(at));
+        crate::choose::find(&Ask { kind: Some(Kind::Connected), place, ..self.ask.clone() })
+    }
+
+    /// Some providers bind an address while they look for it, and offer nothing if it is in use: then
+    /// they have something at another port.
+    fn why_not_at(&self, at: SocketAddr, addr: &Addr) -> Error {
+        match self.offer_at(SocketAddr::new(at.ip(), 0)) {
+            Ok(Some(_)) => status::listen_error(Code::IN_USE, addr),
+            _ => {
+                let text = format!("{addr} is no address of a device of this provider");
+                Error::new(ErrorKind::Address, text)
+            }
+        }
     }
 
     fn hear(&mut self, ear: Ear, addr: Addr) -> Result<Listener, Error> {

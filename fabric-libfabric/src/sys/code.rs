@@ -15,6 +15,8 @@ impl Code {
     pub(crate) const AVAILABLE: Self = Self(ffi::FI_EAVAIL);
     /// No provider fits.
     pub(crate) const NO_DATA: Self = Self(ffi::FI_ENODATA);
+    /// The address is in use (the host's number).
+    pub(crate) const IN_USE: Self = Self(98);
     /// The peer is gone (the host's "connection reset").
     pub(crate) const GONE: Self = Self(104);
     /// There is no such operation.

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::nodes::{self, NodesArguments};
 use super::trial::{self, Choice};
-use super::{Options, run, share_dir, suites};
+use super::{Options, run, script, share_dir, suites};
 use crate::conformance::LEDGER_VARIABLE;
 use crate::report::Outcome;
 
 /// Providers that must pass every case of the suite.
-const REQUIRED: &[&str] = &["verbs", "verbs-boxed", "verbs-trace", "softroce"];
+const REQUIRED: &[&str] = &["verbs", "verbs-boxed", "verbs-trace", "softroce", "ofi+verbs"];
 
 /// The guest's free Ethernet interface.
 const INTERFACE: &str = "roce1";
@@ -60,6 +60,8 @@ fn completed(options: &Options) -> Options {
         format!("FABRIC_SOFTROCE_INTERFACE={INTERFACE}"),
         "FABRIC_REQUIRE_RXE=1".to_owned(),
         "FABRIC_REQUIRE_VERBS=1".to_owned(),
+        format!("FABRIC_LIBFABRIC_VERBS={}", script::ADDRESS),
+        "FABRIC_REQUIRE_LIBFABRIC=1".to_owned(),
     ];
     options.variables.extend(ours);
     options.timeout_s.get_or_insert(TIMEOUT_S);

@@ -33,6 +33,7 @@ pub(super) const SUITES: &[Suite] = &[
     suite("fabric-verbs", "", "device"),
     suite("fabric-verbs", "", "choice"),
     Suite { only: "on_device::", ..suite("fabric-verbs", "", LIB) },
+    Suite { only: "ofi_verbs::", threads: 3, ..suite("fabric-libfabric", "", "conformance") },
     suite("fabric-softroce", "verbs", "conformance"),
     suite("fabric-softroce", "verbs", "scheme"),
     Suite { only: "verbs::", threads: 4, ..RULES },
