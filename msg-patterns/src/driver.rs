@@ -45,13 +45,21 @@ impl Patience {
     }
 
     /// The end of it, from now on if the call has just begun to wait.
-    fn deadline(&mut self) -> Option<Instant> {
+    ///
+    /// # Errors
+    /// `TimedOut` when it is over.
+    fn deadline(&mut self) -> Result<Option<Instant>, Stop> {
+        if matches!(self, Self::Endless) {
+            return Ok(None);
+        }
+        let now = Instant::now();
         if let Self::For(timeout) = *self {
-            *self = Self::until(Instant::now().checked_add(timeout));
+            *self = Self::until(now.checked_add(timeout));
         }
         match *self {
-            Self::Until(deadline) => Some(deadline),
-            Self::Endless | Self::For(_) => None,
+            Self::Until(deadline) if deadline <= now => Err(Stop::TimedOut),
+            Self::Until(deadline) => Ok(Some(deadline)),
+            Self::Endless | Self::For(_) => Ok(None),
         }
     }
 }
@@ -164,10 +172,10 @@ impl<R: Role> Shared<R> {
             if let Some(value) = attempt(&mut state.core) {
                 break Ok(value);
             }
-            let deadline = patience.deadline();
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                break Err(Stop::TimedOut);
-            }
+            let deadline = match patience.deadline() {
+                Ok(deadline) => deadline,
+                Err(stop) => break Err(stop),
+            };
             if state.driving {
                 self.sleep(&mut state, deadline);
             } else {

@@ -44,6 +44,8 @@ pub const VERSION: u16 = 1;
 pub const VERSION_MIN: u16 = 1;
 /// Length of a frame's head in bytes.
 pub const HEAD_BYTES: usize = 8;
+/// Bytes of a REQUEST or REPLY before its envelope.
+pub const TAG_BYTES: usize = HEAD_BYTES + 8;
 /// Longest identity in bytes (ZMTP 3.1: 255).
 pub const IDENTITY_BYTES_MAX: usize = 255;
 /// Longest context of a ping in bytes (ZMTP 3.1: 16).
@@ -187,6 +189,11 @@ impl<'a> Encoded<'a> {
         Self { head, head_len: HEAD_BYTES, tail }
     }
 
+    /// With a head that says how long the body is.
+    fn of(head: &[u8], tail: &'a [u8]) -> Self {
+        Self { head: [0; HEAD_BYTES + HELLO_BYTES + 4], head_len: 0, tail }.put(head)
+    }
+
     fn put(mut self, bytes: &[u8]) -> Self {
         self.head[self.head_len..self.head_len + bytes.len()].copy_from_slice(bytes);
         self.head_len += bytes.len();
@@ -220,6 +227,27 @@ impl<'a> Encoded<'a> {
 pub fn part_head(more: bool, len: u32) -> [u8; HEAD_BYTES] {
     let [a, b, c, d] = len.to_le_bytes();
     [kind::PART, if more { FLAG } else { 0 }, 0, 0, a, b, c, d]
+}
+
+/// A REQUEST up to its envelope of `len` bytes.
+#[inline]
+pub fn request_head(id: u64, len: u32) -> [u8; TAG_BYTES] {
+    tag_head(kind::REQUEST, id, len)
+}
+
+/// A REPLY up to its envelope of `len` bytes.
+#[inline]
+pub fn reply_head(id: u64, len: u32) -> [u8; TAG_BYTES] {
+    tag_head(kind::REPLY, id, len)
+}
+
+#[inline]
+fn tag_head(kind: u8, id: u64, len: u32) -> [u8; TAG_BYTES] {
+    let mut head = [0; TAG_BYTES];
+    head[0] = kind;
+    head[4..8].copy_from_slice(&(8 + len).to_le_bytes());
+    head[8..].copy_from_slice(&id.to_le_bytes());
+    head
 }
 
 /// The body of the PART at the beginning of `bytes` if it is a whole message, as most are.
@@ -264,10 +292,10 @@ impl<'a> Frame<'a> {
             Self::Dropped { count } => words(kind::DROPPED, false).put(&count.to_le_bytes()),
             Self::Settled => words(kind::SETTLED, false),
             Self::Request { id, envelope } => {
-                Encoded::new(kind::REQUEST, false, envelope).put(&id.to_le_bytes())
+                Encoded::of(&request_head(id, envelope.len() as u32), envelope)
             }
             Self::Reply { id, envelope } => {
-                Encoded::new(kind::REPLY, false, envelope).put(&id.to_le_bytes())
+                Encoded::of(&reply_head(id, envelope.len() as u32), envelope)
             }
             Self::Ack { count } => words(kind::ACK, false).put(&count.to_le_bytes()),
         }

@@ -372,7 +372,7 @@ impl Net {
             return Err(Fault::Protocol);
         }
         // Envelopes are short and may be kept for long: they do not hold a slot.
-        Ok(begun(entry, Some((id, Bytes::copy_from_slice(envelope)))))
+        Ok(begun(entry, Some((id, copy_of(envelope)))))
     }
 
     /// The first fragment of a part; the part itself if that was all of it.
@@ -512,6 +512,10 @@ impl Net {
         self.after_refusal(peer, fault);
         self.close_ep(peer);
     }
+}
+
+fn copy_of(envelope: &[u8]) -> Bytes {
+    if envelope.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(envelope) }
 }
 
 /// The beginning of a message from this peer.

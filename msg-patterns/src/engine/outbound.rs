@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use fabric_core::{Access, Exposure, Pool, SendBuf, Slot};
+use fabric_core::{Access, ErrorKind, Exposure, Pool, SendBuf, Slot};
 use msg_proto::credit::Tally;
 use msg_proto::link::LinkState;
-use msg_proto::wire::{self, Frame, HEAD_BYTES};
+use msg_proto::wire::{self, Frame, HEAD_BYTES, TAG_BYTES};
 
 use super::inbound::{OFFER_BYTES_MIN, RESERVED_SLOTS};
 use super::peer::{Head, Outgoing, Peer};
@@ -280,11 +280,10 @@ impl Net {
 
     fn encode_large(&mut self, peer: PeerId, outgoing: &mut Outgoing) -> bool {
         if !outgoing.begun {
-            if let Some(head) = head_frame(&outgoing.head) {
-                let Some(batch) = self.batch_for(&[peer], head.encode().len()) else {
-                    return false;
-                };
-                append(&mut self.batches[batch].slot, &head);
+            let need = head_bytes(&outgoing.head);
+            if need > 0 {
+                let Some(batch) = self.batch_for(&[peer], need) else { return false };
+                append_head(&mut self.batches[batch].slot, &outgoing.head);
             }
             outgoing.begun = true;
             self.count_sent(peer, Tally { messages: 1, bytes: outgoing.size });
@@ -396,6 +395,12 @@ impl Net {
     }
 
     pub(super) fn post(&mut self, peer: PeerId, buf: SendBuf) {
+        if self.peer(peer).unposted.is_empty() {
+            if let Some(buf) = self.hand_over(peer, buf) {
+                self.peer_mut(peer).unposted.push_back(buf);
+            }
+            return;
+        }
         let bytes_max = self.batch_bytes_max;
         let unposted = &mut self.peer_mut(peer).unposted;
         if !joins_last(unposted, &buf, bytes_max) {
@@ -409,19 +414,28 @@ impl Net {
 
     /// Hands waiting batches of a peer to the fabric, as far as it takes them.
     pub(crate) fn post_waiting(&mut self, peer: PeerId) {
-        let port = self.peer(peer).port;
-        let Some(ep) = self.peer(peer).ep else { return };
         while let Some(buf) = self.peer_mut(peer).unposted.pop_front() {
-            match self.ports[port].domain.post_send(ep, buf) {
-                Ok(_) => {
-                    self.peer_mut(peer).in_flight += 1;
-                    self.counters.posts += 1;
-                }
-                Err(refused) if refused.error.kind() == fabric_core::ErrorKind::Full => {
-                    self.peer_mut(peer).unposted.push_front(refused.buf);
-                    return;
-                }
-                Err(_) => return self.on_broken(peer),
+            if let Some(buf) = self.hand_over(peer, buf) {
+                return self.peer_mut(peer).unposted.push_front(buf);
+            }
+        }
+    }
+
+    /// Hands a batch to the fabric, which gives it back if it takes no more now. What is for a
+    /// connection that broke is lost with it.
+    fn hand_over(&mut self, peer: PeerId, buf: SendBuf) -> Option<SendBuf> {
+        let Peer { ep, port, .. } = *self.peer(peer);
+        let Some(ep) = ep else { return Some(buf) };
+        match self.ports[port].domain.post_send(ep, buf) {
+            Ok(_) => {
+                self.peer_mut(peer).in_flight += 1;
+                self.counters.posts += 1;
+                None
+            }
+            Err(refused) if refused.error.kind() == ErrorKind::Full => Some(refused.buf),
+            Err(_) => {
+                self.on_broken(peer);
+                None
             }
         }
     }
@@ -460,25 +474,35 @@ fn joins_last(unposted: &mut VecDeque<SendBuf>, buf: &SendBuf, bytes_max: usize)
     buf.segments().iter().all(|segment| slot.append(segment.filled()))
 }
 
-fn head_frame(head: &Head) -> Option<Frame<'_>> {
+fn head_bytes(head: &Head) -> usize {
     match head {
-        Head::None => None,
-        Head::Request { id } => Some(Frame::Request { id: *id, envelope: &[] }),
-        Head::Reply { id, envelope } => Some(Frame::Reply { id: *id, envelope }),
+        Head::None => 0,
+        Head::Request { .. } => TAG_BYTES,
+        Head::Reply { envelope, .. } => TAG_BYTES + envelope.len(),
     }
 }
 
 fn encoded_bytes(outgoing: &Outgoing) -> usize {
-    let head = head_frame(&outgoing.head).map_or(0, |head| head.encode().len());
-    head + outgoing.message.parts().len() * HEAD_BYTES + outgoing.size as usize
+    head_bytes(&outgoing.head)
+        + outgoing.message.parts().len() * HEAD_BYTES
+        + outgoing.size as usize
 }
 
 /// Appends a whole message.
 fn append_small(slot: &mut Slot, outgoing: &Outgoing) {
-    if let Some(head) = head_frame(&outgoing.head) {
-        append(slot, &head);
-    }
+    append_head(slot, &outgoing.head);
     append_parts(slot, outgoing.message.parts());
+}
+
+fn append_head(slot: &mut Slot, head: &Head) {
+    let fits = match head {
+        Head::None => true,
+        Head::Request { id } => slot.append(&wire::request_head(*id, 0)),
+        Head::Reply { id, envelope } => {
+            slot.append(&wire::reply_head(*id, envelope.len() as u32)) && slot.append(envelope)
+        }
+    };
+    debug_assert!(fits, "a batch was chosen with too little room");
 }
 
 /// Appends a frame that the batch was chosen to have room for.

@@ -61,7 +61,7 @@ impl Replier {
             return Err((message, room));
         }
         net.counters.accepted += 1;
-        let envelope = self.envelopes.remove(&ticket).unwrap_or_default();
+        let envelope = self.take_envelope(ticket);
         match self.replies.reply(ticket) {
             Some((peer, id)) if room == Room::Yes => {
                 net.give_alone(peer, Outgoing::new(message, Head::Reply { id, envelope }));
@@ -70,6 +70,14 @@ impl Replier {
             None => net.counters.dropped += 1,
         }
         Ok(())
+    }
+
+    /// Only requests that came by way of others have one.
+    fn take_envelope(&mut self, ticket: Ticket) -> Bytes {
+        if self.envelopes.is_empty() {
+            return Bytes::new();
+        }
+        self.envelopes.remove(&ticket).unwrap_or_default()
     }
 
     /// A request will not be answered.

@@ -49,7 +49,6 @@ impl Requester {
         &mut self,
         net: &mut Net,
         message: Message,
-        deadline: Option<Duration>,
     ) -> Result<RequestId, (Message, Room)> {
         let peer = self.pick(net, &message, None);
         if peer.is_none() {
@@ -59,8 +58,9 @@ impl Requester {
             }
         }
         net.counters.accepted += 1;
-        // Which of them may go to another peer is decided when one is lost.
-        let id = self.requests.start(deadline, true);
+        // Which of them may go to another peer is decided when one is lost. Who waits for the reply
+        // knows for how long.
+        let id = self.requests.start(None, true);
         if self.retry {
             self.kept.insert(id, message.clone());
         }

@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
 use crate::driver::Patience;
-use crate::engine::Core;
 use crate::roles::requester::Requester;
 use crate::{Builder, Context, Error, ErrorKind, Message, SendError};
 
@@ -80,13 +79,16 @@ impl Req {
         message: impl Into<Message>,
         timeout: Duration,
     ) -> Result<Message, Error> {
-        let deadline = Instant::now().checked_add(timeout);
-        let id = self.begin(message.into(), Patience::until(deadline), deadline)?;
-        let patience = Patience::until(deadline);
+        let patience = Patience::until(Instant::now().checked_add(timeout));
+        let id = self.begin(message.into(), patience)?;
         let found = self.handle.recv_until(patience, |core| core.role.take_result(id));
         found.unwrap_or_else(|error| {
             self.cancel(id);
-            Err(error)
+            Err(if error.kind() == ErrorKind::TimedOut {
+                Error::timed_out("no reply came")
+            } else {
+                error
+            })
         })
     }
 
@@ -118,9 +120,9 @@ impl Req {
     pub fn try_send(&self, message: impl Into<Message>) -> Result<(), SendError> {
         let mut current = self.current.lock();
         let message = self.may_send(&mut current, message.into())?;
-        let id = self.handle.try_send_with(message, |core, message| {
-            core.role.request(&mut core.net, message, None)
-        })?;
+        let id = self
+            .handle
+            .try_send_with(message, |core, message| core.role.request(&mut core.net, message))?;
         *current = Some(id);
         Ok(())
     }
@@ -128,7 +130,7 @@ impl Req {
     fn send_until(&self, message: Message, patience: Patience) -> Result<(), SendError> {
         let mut current = self.current.lock();
         let message = self.may_send(&mut current, message)?;
-        *current = Some(self.begin(message, patience, None)?);
+        *current = Some(self.begin(message, patience)?);
         Ok(())
     }
 
@@ -150,16 +152,9 @@ impl Req {
         Ok(message)
     }
 
-    fn begin(
-        &self,
-        message: Message,
-        send_by: Patience,
-        reply_by: Option<Instant>,
-    ) -> Result<RequestId, SendError> {
-        self.handle.send_with(message, send_by, |core, message| {
-            let reply_by = reply_by.map(|at| on_clock_of(core, at));
-            core.role.request(&mut core.net, message, reply_by)
-        })
+    fn begin(&self, message: Message, patience: Patience) -> Result<RequestId, SendError> {
+        self.handle
+            .send_with(message, patience, |core, message| core.role.request(&mut core.net, message))
     }
 
     /// Receives the reply to the last `send`, waiting for it.
@@ -230,9 +225,4 @@ impl Drop for Req {
             drop(self.handle.shared.command(|core| core.role.abandon(id)));
         }
     }
-}
-
-/// A point in time on the socket's own clock.
-fn on_clock_of(core: &Core<Requester>, at: Instant) -> Duration {
-    core.net.now() + at.saturating_duration_since(Instant::now())
 }
