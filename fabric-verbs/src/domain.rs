@@ -10,12 +10,13 @@ use fabric_core::{
 };
 
 use crate::driver::Driver;
-use crate::endpoint::{Message, Outgoing};
+use crate::endpoint::{Endpoint, Message, Outgoing};
 use crate::limits::{COPY_BYTES_MAX, RMA_BYTES_MAX, SEGMENTS_MAX};
 use crate::options::VerbsOptions;
 use crate::outbound::is_copied;
 use crate::recvs::Posted;
 use crate::sys::Limits;
+use crate::table::Table;
 
 /// From here on a read by the peer costs less than a second copy of the message.
 const RENDEZVOUS_BYTES_MIN: usize = 64 << 10;
@@ -38,29 +39,30 @@ impl VerbsDomain {
 
     /// Whether one more operation fits on an endpoint that can be used.
     pub(crate) fn check_room(&mut self, ep: EpId) -> Result<(), Error> {
-        let depth = self.caps.send_depth;
-        let found = self.driver.table.endpoint_of(ep);
-        let Some((_, endpoint)) = found.filter(|(_, endpoint)| endpoint.is_usable()) else {
-            return Err(unknown_endpoint());
-        };
-        if endpoint.ops >= depth {
-            let text = format!("{depth} operations are in flight to {}: poll first", endpoint.peer);
-            return Err(Error::new(ErrorKind::Full, text));
-        }
-        Ok(())
+        room_of(&mut self.driver.table, ep, self.caps.send_depth).map(drop)
     }
+}
 
-    fn check_send(&mut self, ep: EpId, buf: &SendBuf, len: usize) -> Result<(), Error> {
-        let len_max = self.caps.message_bytes_max;
-        if len > len_max {
-            return Err(Error::misuse(format!(
-                "a message of {len} bytes is over the limit of {len_max}: send it in pieces or let \
-                 the peer read it"
-            )));
-        }
-        check_segments(buf)?;
-        self.check_room(ep)
+/// An endpoint that can be used and on which one more operation fits, with its index.
+fn room_of(table: &mut Table, ep: EpId, depth: usize) -> Result<(usize, &mut Endpoint), Error> {
+    let found = table.endpoint_of(ep).filter(|(_, endpoint)| endpoint.is_usable());
+    let (index, endpoint) = found.ok_or_else(unknown_endpoint)?;
+    if endpoint.ops >= depth {
+        let text = format!("{depth} operations are in flight to {}: poll first", endpoint.peer);
+        return Err(Error::new(ErrorKind::Full, text));
     }
+    Ok((index, endpoint))
+}
+
+fn check_shape(caps: &Caps, buf: &SendBuf, len: usize) -> Result<(), Error> {
+    let len_max = caps.message_bytes_max;
+    if len > len_max {
+        return Err(Error::misuse(format!(
+            "a message of {len} bytes is over the limit of {len_max}: send it in pieces or let the \
+             peer read it"
+        )));
+    }
+    check_segments(buf)
 }
 
 impl Domain for VerbsDomain {
@@ -88,18 +90,21 @@ impl Domain for VerbsDomain {
 
     fn post_send(&mut self, ep: EpId, buf: SendBuf) -> Result<OpId, Rejected<SendBuf>> {
         let len = buf.len();
-        if let Err(error) = self.check_send(ep, &buf, len) {
+        if let Err(error) = check_shape(&self.caps, &buf, len) {
             return Err(Rejected::new(buf, error));
         }
         let op = self.driver.new_op();
         let copied = is_copied(&buf, len, &self.driver.registry);
-        if let Some((index, endpoint)) = self.driver.table.endpoint_of(ep) {
-            endpoint.ops += 1;
-            let message = Message { op, buf, len, posted: 0, begun: false, copied };
-            endpoint.out.push_back(Outgoing::Message(message));
-            self.driver.table.mark_dirty(index);
+        match room_of(&mut self.driver.table, ep, self.caps.send_depth) {
+            Ok((index, endpoint)) => {
+                endpoint.ops += 1;
+                let message = Message { op, buf, len, posted: 0, begun: false, copied };
+                endpoint.out.push_back(Outgoing::Message(message));
+                self.driver.table.mark_dirty(index);
+                Ok(op)
+            }
+            Err(error) => Err(Rejected::new(buf, error)),
         }
-        Ok(op)
     }
 
     fn post_recv(&mut self, slot: Slot) -> Result<OpId, Rejected<Slot>> {

@@ -159,6 +159,12 @@ impl Endpoint {
                 && (may_send || self.works.wants_to_post() || self.credit.owes(self.window)))
     }
 
+    /// The memory of a packet is free again. Says how many more the peer may send for it.
+    pub(crate) fn renew(&mut self) -> usize {
+        self.credit.on_used();
+        self.credit.top_up(self.window)
+    }
+
     /// Whether all that arrived before was handed over.
     pub(crate) fn is_caught_up(&self) -> bool {
         self.stage == Stage::Open && self.held.is_empty() && self.assembly.is_none()

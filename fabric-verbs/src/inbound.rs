@@ -80,7 +80,7 @@ impl Driver {
         let Some(index) = index.filter(|_| completion.status == 0) else {
             return self.stock.give_back(packet);
         };
-        if matches!(self.table.get(index).map(|conn| &conn.phase), Some(Phase::Accepting(_))) {
+        if let Some(Phase::Accepting(_)) = self.table.get(index).map(|conn| &conn.phase) {
             // The peer has finished, though the connection manager has not said so yet.
             self.promote(index);
         }
@@ -90,23 +90,28 @@ impl Driver {
         if endpoint.stage == Stage::Closing {
             return self.stock.give_back(packet);
         }
-        match take_in(endpoint, &packet) {
-            Ok(kind) => self.on_packet(index, kind, packet),
+        let kind = match take_in(endpoint, &packet) {
+            Ok(kind) => kind,
             Err(why) => {
                 self.stock.give_back(packet);
-                self.end(index, why, Some(Reason::Protocol));
+                return self.end(index, why, Some(Reason::Protocol));
             }
+        };
+        let Some(event) = whole(endpoint, kind, &packet, &mut self.recvs) else {
+            return self.on_packet(index, kind, packet);
+        };
+        self.reserved = self.reserved.saturating_sub(1) + endpoint.renew();
+        let wants_to_send = endpoint.wants_to_send();
+        self.events.push_back(event);
+        self.stock.give_back(packet);
+        if wants_to_send {
+            // The packets stand in the queue before the peer hears of them: `restock` comes first.
+            self.table.mark_dirty(index);
         }
     }
 
     fn on_packet(&mut self, index: usize, kind: Kind, packet: Packet) {
         let Some(endpoint) = self.table.endpoint(index) else { return };
-        if endpoint.is_caught_up()
-            && let Some(event) = whole(endpoint.id, kind, &packet, &mut self.recvs)
-        {
-            self.events.push_back(event);
-            return self.on_served(index, packet);
-        }
         match kind {
             Kind::Grant => self.stock.give_back(packet),
             Kind::Bye(reason) => {
@@ -143,31 +148,25 @@ impl Driver {
         }
     }
 
-    /// Most messages are one packet and have a slot that waits for them.
-    fn on_served(&mut self, index: usize, packet: Packet) {
-        if self.table.endpoint(index).is_some_and(|endpoint| endpoint.wants_to_send()) {
-            self.table.mark_dirty(index);
-        }
-        self.on_used(index, packet);
-    }
-
     /// The memory of a packet is free again, so the peer may send another.
     fn on_used(&mut self, index: usize, packet: Packet) {
         self.stock.give_back(packet);
         let Some(endpoint) = self.table.endpoint(index) else { return };
-        endpoint.credit.on_used();
-        self.reserved = self.reserved.saturating_sub(1);
-        self.reserved += endpoint.credit.top_up(endpoint.window);
+        self.reserved = self.reserved.saturating_sub(1) + endpoint.renew();
         if endpoint.credit.owes(endpoint.window) {
-            // The packets stand in the queue before the peer hears of them: `restock` comes first.
+            // As above.
             self.table.mark_dirty(index);
         }
     }
 }
 
-/// A message that is all in one packet, if there is a slot that it fits.
-fn whole(ep: EpId, kind: Kind, packet: &Packet, recvs: &mut Recvs) -> Option<Event> {
+/// A message that is all in one packet, as most are, if nothing is before it and there is a slot
+/// that it fits.
+fn whole(endpoint: &Endpoint, kind: Kind, packet: &Packet, recvs: &mut Recvs) -> Option<Event> {
     let Kind::First { total } = kind else { return None };
+    if !endpoint.is_caught_up() {
+        return None;
+    }
     let bytes = packet.slot.filled().get(HEAD_BYTES..)?;
     if bytes.len() != total as usize {
         return None;
@@ -175,7 +174,7 @@ fn whole(ep: EpId, kind: Kind, packet: &Packet, recvs: &mut Recvs) -> Option<Eve
     let mut posted = recvs.take()?;
     posted.slot.set_len(0);
     if posted.slot.append(bytes) {
-        return Some(received(ep, posted, None));
+        return Some(received(endpoint.id, posted, None));
     }
     recvs.untake(posted);
     None
