@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::process::{Cargo, has_nextest};
 use crate::report::Outcome;
-use crate::{conformance, instructions, layers, rules, tidy};
+use crate::{conformance, instructions, layers, libfabric, rules, tidy};
 
 /// Whether to stop at the first step that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,7 @@ const STEPS: &[Step] = &[
             conformance::judge(&ground.root, &ground.ledger, conformance::REQUIRED, false)
         },
     },
+    Step { name: "libfabric", run: |ground| libfabric::step(&ground.root) },
     Step { name: "instructions", run: |ground| instructions::step(&ground.root) },
     Step { name: "rules", run: |ground| rules::run(&ground.root, false) },
 ];

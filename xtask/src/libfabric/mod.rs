@@ -15,7 +15,7 @@ use programs::Program;
 const REQUIRED: &[&str] = &["ofi+tcp", "ofi+shm"];
 
 /// What to test.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
     /// Only tests whose names contain this; then the suite is not judged
     #[arg(default_value = "")]
@@ -23,6 +23,14 @@ pub(crate) struct Arguments {
     /// Leave the newer version out
     #[arg(long)]
     installed_only: bool,
+}
+
+/// Runs everything over libfabric, unless this host has none and cannot be given one.
+pub(crate) fn step(root: &Path) -> Outcome {
+    match newer::ensure_installed() {
+        Ok(()) => test(root, &Arguments::default()),
+        Err(why) => Ok(format!("LEFT OUT: {why}")),
+    }
 }
 
 /// Runs everything over libfabric.

@@ -57,6 +57,8 @@ pub(super) fn ensure_installed() -> Result<(), String> {
         return Ok(());
     }
     println!("installing {}", missing.join(" "));
+    // A fresh host knows of no packages; the next command says what is wrong if this does not help.
+    let _ = run(Command::new("apt-get").args(["update", "-q"]));
     let options = ["install", "-y", "-q", "--no-install-recommends"];
     let installed = run(Command::new("apt-get").args(options).args(&missing));
     installed.map_err(|why| {
