@@ -116,8 +116,8 @@ impl Suite {
     }
 
     fn build(&self, root: &Path) -> Result<PathBuf, String> {
-        let build = Cargo::new(root, "test").args(["--no-run", "-p", self.package]);
-        let build = build.args(["--features", self.features]);
+        let build = Cargo::new(root, "test").args(["--no-run", "--profile", "guest"]);
+        let build = build.args(["-p", self.package, "--features", self.features]);
         let built = match self.test {
             LIB => compile::executable(build.args(["--lib"]), &self.package.replace('-', "_")),
             test => compile::executable(build.args(["--test", test]), test),
