@@ -13,7 +13,8 @@ use crate::process::Cargo;
 /// When packages of the host are missing, or it does not build.
 pub(super) fn fabric(root: &Path) -> Result<PathBuf, String> {
     packages::ensure_headers()?;
-    let build = Cargo::new(root, "build").args(["-p", "fabric-cli", "--features", "verbs"]);
+    let build = Cargo::new(root, "build").args(["--profile", "guest", "-p", "fabric-cli"]);
+    let build = build.args(["--features", "verbs"]);
     executable(build, "fabric")
 }
 

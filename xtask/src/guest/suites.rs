@@ -34,7 +34,7 @@ pub(super) const SUITES: &[Suite] = &[
     suite("fabric-verbs", "", "choice"),
     Suite { only: "on_device::", ..suite("fabric-verbs", "", LIB) },
     Suite { only: "ofi_verbs::", threads: 3, ..suite("fabric-libfabric", "", "conformance") },
-    suite("fabric-softroce", "verbs", "conformance"),
+    Suite { threads: 3, ..suite("fabric-softroce", "verbs", "conformance") },
     suite("fabric-softroce", "verbs", "scheme"),
     Suite { only: "verbs::", threads: 4, ..RULES },
     // Enough to tell that the other provider is the same under another name.
