@@ -3,16 +3,28 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
+use memmap2::MmapMut;
+
 /// Page size assumed for alignment, in bytes. Devices register whole pages, and page alignment
 /// also satisfies every atomic.
 const ALIGN_BYTES: usize = 4096;
 
+/// From here on a block that may stay untouched is mapped by itself: the allocator would clear
+/// memory that was used before, and keep its own notes on the first page of what was not.
+const MAPPED_BYTES_MIN: usize = 64 << 10;
+
 pub(crate) struct Block {
-    /// What the allocator gave, with room to align in.
-    raw: NonNull<u8>,
-    layout: Layout,
+    home: Home,
     start: NonNull<u8>,
     bytes: usize,
+}
+
+/// Where the memory is from.
+enum Home {
+    /// The allocator, with room to align in.
+    Heap { raw: NonNull<u8>, layout: Layout },
+    /// Pages of its own, which are nothing until written.
+    Mapped(#[expect(dead_code, reason = "unmaps when dropped")] MmapMut),
 }
 
 // SAFETY: a block owns its allocation exclusively and has no interior state tied to a thread.
@@ -22,10 +34,20 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Zeroed memory of `bytes` bytes (at least one), or `None` if the allocator refuses.
-    ///
-    /// Large blocks come as untouched pages of the kernel and cost nothing until written: that is
-    /// why the allocator is asked for no alignment, which would have it clear them by hand.
+    /// Zeroed memory of `bytes` bytes (at least one) that costs nothing until written, or `None` if
+    /// the host refuses.
+    pub(crate) fn untouched(bytes: usize) -> Option<Self> {
+        if bytes < MAPPED_BYTES_MIN {
+            return Self::new(bytes);
+        }
+        let mut map = MmapMut::map_anon(bytes).ok()?;
+        let start = NonNull::new(map.as_mut_ptr())?;
+        Some(Self { home: Home::Mapped(map), start, bytes })
+    }
+
+    /// Zeroed memory of `bytes` bytes (at least one) that is used at once, or `None` if the
+    /// allocator refuses. It is asked for no alignment, which would have it clear by hand what the
+    /// kernel has cleared.
     pub(crate) fn new(bytes: usize) -> Option<Self> {
         let bytes = bytes.max(1);
         let layout = Layout::from_size_align(bytes.checked_add(ALIGN_BYTES)?, 1).ok()?;
@@ -34,7 +56,7 @@ impl Block {
         let offset = raw.as_ptr().align_offset(ALIGN_BYTES);
         // SAFETY: aligning skips less than ALIGN_BYTES, which the layout has beyond `bytes`.
         let start = unsafe { raw.add(offset) };
-        Some(Self { raw, layout, start, bytes })
+        Some(Self { home: Home::Heap { raw, layout }, start, bytes })
     }
 
     pub(crate) fn start(&self) -> NonNull<u8> {
@@ -48,8 +70,10 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: `raw` came from `alloc_zeroed` with this layout and is freed once, here.
-        unsafe { dealloc(self.raw.as_ptr(), self.layout) }
+        if let Home::Heap { raw, layout } = self.home {
+            // SAFETY: `raw` came from `alloc_zeroed` with this layout and is freed once, here.
+            unsafe { dealloc(raw.as_ptr(), layout) }
+        }
     }
 }
 
@@ -59,8 +83,9 @@ mod tests {
 
     #[test]
     fn a_block_is_aligned_and_zeroed() {
-        for bytes in [1, 4095, 4096, 1 << 20] {
-            let block = Block::new(bytes).unwrap();
+        let sizes = [1, 4095, 4096, 1 << 20];
+        for block in sizes.map(Block::new).into_iter().chain(sizes.map(Block::untouched)) {
+            let block = block.unwrap();
             assert_eq!(block.start().as_ptr() as usize % ALIGN_BYTES, 0);
             // SAFETY: the block has `bytes` initialised bytes and nobody writes them.
             let found =

@@ -71,7 +71,7 @@ impl Pool {
         let stride = slot_bytes.checked_next_multiple_of(STRIDE_BYTES).ok_or(shape)?;
         let block = stride
             .checked_mul(slots)
-            .and_then(Block::new)
+            .and_then(Block::untouched)
             .ok_or(PoolError::OutOfMemory { slot_bytes, slots })?;
         // Reversed, so that the lowest slots are used first and the rest stays untouched.
         let free = Mutex::new((0..count).rev().collect());
