@@ -23,8 +23,8 @@ pub(crate) const PIECES_PER_WRITE: usize = 256;
 /// Read ahead where no posted slot can take it. It may end up in a connection's spill buffer.
 pub(crate) const READ_AHEAD_BYTES: usize = 4 << 10;
 
-/// Scratch memory of a domain, for bytes that nobody wants.
-pub(crate) const SCRATCH_BYTES: usize = 64 << 10;
+/// Scratch memory of a domain, for bytes that nobody wants. Every idle socket has it.
+pub(crate) const SCRATCH_BYTES: usize = READ_AHEAD_BYTES;
 
 /// Undelivered events at which flushing stops, so that a caller who never polls has a bound.
 pub(crate) const EVENTS_MAX: usize = 64 << 10;
