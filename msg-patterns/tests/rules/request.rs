@@ -224,6 +224,7 @@ rules! {
     fn req_11_a_late_reply_is_not_given_to_the_next_request(net) {
         let req = Req::new(net.context()).unwrap();
         let mut raw = raw_replier(net, &req);
+        wait_for_peers(&req, 1);
         assert_eq!(req.request("given up", SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
         req.send("next").unwrap();
         let [(late, _), (next, _)] = [asked(&mut raw), asked(&mut raw)];
