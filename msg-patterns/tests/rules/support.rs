@@ -44,6 +44,10 @@ macro_rules! rules {
         mod ofi_shm {
             $( #[test] fn $name() { $crate::support::Net::on_libfabric("shm", super::$name); } )*
         }
+        #[cfg(feature = "libfabric")]
+        mod ofi_verbs {
+            $( #[test] fn $name() { $crate::support::Net::on_libfabric("verbs", super::$name); } )*
+        }
     };
 }
 
@@ -104,12 +108,17 @@ impl Net {
     }
 
     /// Runs a rule over a provider of libfabric, or says that there is none; with
-    /// `FABRIC_REQUIRE_LIBFABRIC=1` there must be one.
+    /// `FABRIC_REQUIRE_LIBFABRIC=1` there must be one. verbs runs where `FABRIC_LIBFABRIC_VERBS` names
+    /// an address of an RDMA device.
     #[cfg(feature = "libfabric")]
     pub(crate) fn on_libfabric(provider: &'static str, rule: fn(&Self)) {
         let fabric = fabric_libfabric::LibfabricFabric::default();
         let addr = match provider {
             "shm" => format!("ofi+shm://rules-{}:0", std::process::id()),
+            "verbs" => match std::env::var("FABRIC_LIBFABRIC_VERBS") {
+                Ok(host) => format!("ofi+verbs://{host}:0"),
+                Err(_) => return println!("skipped: FABRIC_LIBFABRIC_VERBS names no address"),
+            },
             _ => format!("ofi+{provider}://127.0.0.1:0"),
         };
         match fabric.open_boxed_for(&addr.parse().unwrap()) {
@@ -167,6 +176,8 @@ impl Net {
             Over::Rdma(_, addr) => addr.clone(),
             #[cfg(feature = "libfabric")]
             Over::Libfabric(_, "shm", _) => format!("ofi+shm://rules-{process}-{high}-{low}:0"),
+            #[cfg(feature = "libfabric")]
+            Over::Libfabric(_, "verbs", addr) => addr.clone(),
             #[cfg(feature = "libfabric")]
             Over::Libfabric(_, provider, _) => {
                 format!("ofi+{provider}://127.{process}.{high}.{low}:0")

@@ -36,15 +36,18 @@ pub(super) const SUITES: &[Suite] = &[
     Suite { only: "ofi_verbs::", threads: 3, ..suite("fabric-libfabric", "", "conformance") },
     Suite { threads: 3, ..suite("fabric-softroce", "verbs", "conformance") },
     suite("fabric-softroce", "verbs", "scheme"),
-    Suite { only: "verbs::", threads: 4, ..RULES },
-    // Enough to tell that the other provider is the same under another name.
+    Suite { only: "::verbs::", threads: 4, ..RULES },
+    // Enough to tell that the other providers are much the same under other names.
     Suite { only: "softroce::pipe_0", threads: 4, ..RULES },
     Suite { only: "softroce::pub_0", threads: 4, ..RULES },
     Suite { only: "softroce::req_0", threads: 4, ..RULES },
+    Suite { only: "ofi_verbs::pipe_0", threads: 4, ..RULES },
+    Suite { only: "ofi_verbs::pub_0", threads: 4, ..RULES },
+    Suite { only: "ofi_verbs::req_0", threads: 4, ..RULES },
     suite("fabric-cli", "softroce", "rdma"),
 ];
 
-const RULES: Suite = suite("msg-patterns", "softroce", "rules");
+const RULES: Suite = suite("msg-patterns", "softroce,libfabric", "rules");
 
 const fn suite(package: &'static str, features: &'static str, test: &'static str) -> Suite {
     Suite { package, features, test, only: "", threads: 1 }
@@ -106,7 +109,8 @@ impl Suite {
     fn is_in(&self, metadata: &Metadata) -> bool {
         let package = metadata.packages.iter().find(|package| package.name == self.package);
         package.is_some_and(|package| {
-            let featured = self.features.is_empty() || package.features.contains_key(self.features);
+            let mut features = self.features.split(',').filter(|feature| !feature.is_empty());
+            let featured = features.all(|feature| package.features.contains_key(feature));
             let is_it = |target: &cargo_metadata::Target| match self.test {
                 LIB => target.is_lib(),
                 test => target.is_test() && target.name == test,
