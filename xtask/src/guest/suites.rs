@@ -37,13 +37,11 @@ pub(super) const SUITES: &[Suite] = &[
     Suite { threads: 3, ..suite("fabric-softroce", "verbs", "conformance") },
     suite("fabric-softroce", "verbs", "scheme"),
     Suite { only: "::verbs::", threads: 4, ..RULES },
-    // Enough to tell that the other providers are much the same under other names.
+    Suite { only: "::ofi_verbs::", threads: 4, ..RULES },
+    // Enough to tell that the other provider is the same under another name.
     Suite { only: "softroce::pipe_0", threads: 4, ..RULES },
     Suite { only: "softroce::pub_0", threads: 4, ..RULES },
     Suite { only: "softroce::req_0", threads: 4, ..RULES },
-    Suite { only: "ofi_verbs::pipe_0", threads: 4, ..RULES },
-    Suite { only: "ofi_verbs::pub_0", threads: 4, ..RULES },
-    Suite { only: "ofi_verbs::req_0", threads: 4, ..RULES },
     suite("fabric-cli", "softroce", "rdma"),
 ];
 
