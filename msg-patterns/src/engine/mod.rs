@@ -4,6 +4,7 @@
 //! the fabrics, feeds links and role, runs what is due and posts what came of it. Nothing here
 //! blocks or locks; `driver` decides which thread drives.
 
+mod assembly;
 mod batches;
 mod drops;
 pub(crate) mod endpoints;
@@ -12,6 +13,7 @@ pub(crate) mod inbox;
 mod links;
 mod outbound;
 pub(crate) mod peer;
+mod posting;
 mod queue;
 mod rendezvous;
 
