@@ -28,8 +28,8 @@ const GOODBYE_WAIT: Duration = Duration::from_secs(2);
 /// Turns of the background thread before it looks after other sockets.
 const BACKGROUND_TURNS_MAX: usize = 64;
 
-/// Turns of a driver that polls for each look at the clock.
-const TURNS_PER_LOOK: u32 = 8;
+/// Looks for what came in, for each turn of a driver that polls: turns look at the clock.
+const LOOKS_PER_TURN: u32 = 8;
 
 /// How long a call waits. A call that need not wait never looks at the clock.
 #[derive(Debug, Clone, Copy)]
@@ -257,12 +257,15 @@ impl<R: Role> Shared<R> {
         }
         let mut end = None;
         loop {
-            for _ in 0..TURNS_PER_LOOK {
-                if state.turn() {
-                    return true;
-                }
+            if state.turn() {
+                return true;
+            }
+            for _ in 0..LOOKS_PER_TURN {
                 if self.contenders.load(Ordering::Relaxed) > 0 {
                     return false;
+                }
+                if state.look() {
+                    return true;
                 }
             }
             let now = Instant::now();

@@ -55,7 +55,13 @@ impl<R: Role> Shared<R> {
         if self.is_over(&state) {
             return 0;
         }
-        let sent = messages.iter().take_while(|message| attempt(&mut state.core, message)).count();
+        let mut sent = 0;
+        for message in messages {
+            if !attempt(&mut state.core, message) {
+                break;
+            }
+            sent += 1;
+        }
         if sent > 0 {
             self.after_send(&mut state, sent as u32);
         }
@@ -141,6 +147,11 @@ impl<R: Role> State<R> {
     pub(super) fn turn(&mut self) -> bool {
         (self.flushes, self.heard_at) = (0, self.sends);
         self.core.turn()
+    }
+
+    /// As `turn`, of one who has just taken a turn.
+    pub(super) fn look(&mut self) -> bool {
+        self.core.look()
     }
 
     /// Everything was flushed, from `began` until now. Where that takes long, as it does for many

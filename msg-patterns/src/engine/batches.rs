@@ -45,7 +45,7 @@ struct Allowance {
 
 impl Batch {
     /// Appends a message if that is allowed and it fits.
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, parts: &[Bytes], len_max: usize) -> bool {
         let len = match parts {
             [part] => part.len(),
@@ -68,7 +68,7 @@ impl Batch {
 impl Net {
     /// Appends a message to the open batch of exactly `peers`, if that is known to be in order. If
     /// not, nothing happened.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn append(&mut self, peers: &[PeerId], message: &Message) -> bool {
         let first = peers.first().and_then(|first| self.peers.get(first.0 as usize));
         let open = first.and_then(|entry| entry.batch);

@@ -259,6 +259,16 @@ impl<R: Role> Core<R> {
     pub(crate) fn turn(&mut self) -> bool {
         self.net.flush();
         let heard_at = self.poll_ports();
+        self.after_poll(heard_at)
+    }
+
+    /// As `turn`, when everything was flushed and nothing is due but what comes in.
+    pub(crate) fn look(&mut self) -> bool {
+        let heard_at = self.poll_ports();
+        heard_at.is_some() && self.after_poll(heard_at)
+    }
+
+    fn after_poll(&mut self, heard_at: Option<Duration>) -> bool {
         let progress = self.run_due(heard_at) || heard_at.is_some();
         if progress {
             self.net.flush();

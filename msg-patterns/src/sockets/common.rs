@@ -151,7 +151,7 @@ impl<R: Role> Handle<R> {
     pub(crate) fn send_many<M: Into<Message>>(
         &self,
         messages: impl IntoIterator<Item = M>,
-        at_once: impl Fn(&mut Core<R>, &Message) -> bool,
+        at_once: impl Fn(&mut Core<R>, &Message) -> bool + Copy,
         send: impl Fn(Message) -> Result<(), SendError>,
     ) -> Result<(), SendError> {
         let mut messages = messages.into_iter().map(Into::into);
@@ -164,7 +164,7 @@ impl<R: Role> Handle<R> {
             }
             let mut rest = 0;
             while rest < next.len() {
-                rest += self.shared.send_many_at_once(&next[rest..], &at_once);
+                rest += self.shared.send_many_at_once(&next[rest..], at_once);
                 if let Some(message) = next.get_mut(rest) {
                     send(std::mem::replace(message, Message::single(Bytes::new())))?;
                     rest += 1;
