@@ -125,7 +125,12 @@ impl Domain for VerbsDomain {
     fn poll(&mut self, events: &mut Vec<Event>, max: usize) -> usize {
         self.driver.turn(max);
         let count = max.min(self.driver.events.len());
-        events.extend(self.driver.events.drain(..count));
+        // Mostly it is none or one.
+        for _ in 0..count {
+            if let Some(event) = self.driver.events.pop_front() {
+                events.push(event);
+            }
+        }
         count
     }
 

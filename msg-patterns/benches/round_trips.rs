@@ -45,12 +45,14 @@ fn connect(args: &Args) -> Outcome<()> {
     req.connect(&args.addr)?;
     let body = Bytes::from(vec![7; SIZE_BYTES]);
     let mut times = Vec::with_capacity(args.trips);
+    let mut start = Instant::now();
     for trip in 0..WARM_UP + args.trips {
-        let start = Instant::now();
         req.request(body.clone(), WATCHDOG)?;
+        let now = Instant::now();
         if trip >= WARM_UP {
-            times.push(start.elapsed());
+            times.push(now - start);
         }
+        start = now;
     }
     report(times);
     req.request(Bytes::new(), WATCHDOG)?;

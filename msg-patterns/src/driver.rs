@@ -161,7 +161,7 @@ impl<R: Role> Shared<R> {
     /// Runs `attempt` until it gives something, driving the socket meanwhile.
     pub(crate) fn drive<T>(
         &self,
-        mut patience: Patience,
+        patience: &mut Patience,
         mut attempt: impl FnMut(&mut Core<R>) -> Option<T>,
     ) -> Result<T, Stop> {
         let mut state = self.lock();

@@ -280,8 +280,11 @@ impl Source<'_> {
 impl Net {
     /// Whether a received slot is lent to whoever gets its messages.
     fn lends(&mut self, slot: &Slot) -> bool {
+        if slot.len() <= COPY_BYTES_MAX {
+            return false;
+        }
         self.pool_short = self.pool.as_ref().is_some_and(|pool| pool.free() <= RESERVED_SLOTS);
-        slot.len() > COPY_BYTES_MAX && !self.pool_short
+        !self.pool_short
     }
 
     /// Whether messages of `peer` can be kept as they come.

@@ -103,7 +103,7 @@ impl<R: Role> Handle<R> {
     pub(crate) fn send_with<T>(
         &self,
         message: Message,
-        patience: Patience,
+        patience: &mut Patience,
         mut attempt: impl FnMut(&mut Core<R>, Message) -> Result<T, (Message, Room)>,
     ) -> Result<T, SendError> {
         let mut unsent = Unsent::new(self.checked(message)?);
@@ -204,10 +204,10 @@ impl<R: Role> Handle<R> {
     /// Receives with `attempt`, waiting as long as `patience` lasts.
     pub(crate) fn recv_until<T>(
         &self,
-        patience: Patience,
+        mut patience: Patience,
         attempt: impl FnMut(&mut Core<R>) -> Option<T>,
     ) -> Result<T, Error> {
-        self.shared.drive(patience, attempt).map_err(|stop| match stop {
+        self.shared.drive(&mut patience, attempt).map_err(|stop| match stop {
             Stop::TimedOut => Error::timed_out("no message came"),
             Stop::Terminated => Error::terminated(),
         })

@@ -117,11 +117,11 @@ impl Pub {
         self.handle.shared.send_at_once(|core| publish_at_once(core, message))
     }
 
-    fn send_until(&self, message: Message, patience: Patience) -> Result<(), SendError> {
+    fn send_until(&self, message: Message, mut patience: Patience) -> Result<(), SendError> {
         if self.send_at_once(&message) {
             return Ok(());
         }
-        self.handle.send_with(message, patience, publish)
+        self.handle.send_with(message, &mut patience, publish)
     }
 
     /// How many connected subscribers would get a message whose first part is `subject`.

@@ -95,12 +95,13 @@ impl Push {
         self.handle.shared.send_at_once(|core| push_at_once(core, message))
     }
 
-    fn send_until(&self, message: Message, patience: Patience) -> Result<(), SendError> {
+    fn send_until(&self, message: Message, mut patience: Patience) -> Result<(), SendError> {
         if self.send_at_once(&message) {
             return Ok(());
         }
-        self.handle
-            .send_with(message, patience, |core, message| core.role.push(&mut core.net, message))
+        self.handle.send_with(message, &mut patience, |core, message| {
+            core.role.push(&mut core.net, message)
+        })
     }
 
     /// Closes the socket for all its handles: waits up to linger for what was accepted (with

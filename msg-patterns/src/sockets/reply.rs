@@ -192,7 +192,7 @@ fn receive(core: &mut Core<Replier>) -> Option<(Message, Ticket)> {
 }
 
 fn answer(handle: &Handle<Replier>, ticket: Ticket, message: Message) -> Result<(), SendError> {
-    handle.send_with(message, Patience::Endless, |core, message| {
+    handle.send_with(message, &mut Patience::Endless, |core, message| {
         core.role.reply(&mut core.net, ticket, message)
     })
 }

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use msg_proto::requests::RequestId;
 use parking_lot::Mutex;
@@ -79,8 +79,9 @@ impl Req {
         message: impl Into<Message>,
         timeout: Duration,
     ) -> Result<Message, Error> {
-        let patience = Patience::until(Instant::now().checked_add(timeout));
-        let id = self.begin(message.into(), patience)?;
+        // What it waited for room is part of it.
+        let mut patience = Patience::For(timeout);
+        let id = self.begin(message.into(), &mut patience)?;
         let found = self.handle.recv_until(patience, |core| core.role.take_result(id));
         found.unwrap_or_else(|error| {
             self.cancel(id);
@@ -127,10 +128,10 @@ impl Req {
         Ok(())
     }
 
-    fn send_until(&self, message: Message, patience: Patience) -> Result<(), SendError> {
+    fn send_until(&self, message: Message, mut patience: Patience) -> Result<(), SendError> {
         let mut current = self.current.lock();
         let message = self.may_send(&mut current, message)?;
-        *current = Some(self.begin(message, patience)?);
+        *current = Some(self.begin(message, &mut patience)?);
         Ok(())
     }
 
@@ -152,7 +153,7 @@ impl Req {
         Ok(message)
     }
 
-    fn begin(&self, message: Message, patience: Patience) -> Result<RequestId, SendError> {
+    fn begin(&self, message: Message, patience: &mut Patience) -> Result<RequestId, SendError> {
         self.handle
             .send_with(message, patience, |core, message| core.role.request(&mut core.net, message))
     }
