@@ -25,7 +25,10 @@ impl<P: Peer> Replies<P> {
 
     /// `peer` asks under its own `id`, which need not be unique.
     pub fn on_request(&mut self, peer: P, id: u64) -> Ticket {
-        *self.per_peer.entry(peer).or_default() += 1;
+        match self.per_peer.get_mut(&peer) {
+            Some(open) => *open += 1,
+            None => drop(self.per_peer.insert(peer, 1)),
+        }
         Ticket(self.open.push((peer, id)))
     }
 

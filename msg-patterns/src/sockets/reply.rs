@@ -1,8 +1,9 @@
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use msg_proto::replies::Ticket;
-use parking_lot::Mutex;
 
 use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
@@ -18,30 +19,30 @@ use crate::{Context, Error, ErrorKind, Message, SendError};
 /// and answer them in any order.
 pub struct Rep {
     handle: Arc<Handle<Replier>>,
-    turn: Mutex<Turn>,
+    turn: Turn,
 }
 
-/// What a handle may do next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    Receive,
-    /// A thread is receiving.
-    Receiving,
-    Answer(Ticket),
-}
+/// What a handle may do next: receive, nothing while a thread is at it, or answer a ticket, whose
+/// number it then is.
+#[derive(Debug, Default)]
+struct Turn(AtomicU64);
+
+/// No ticket has these numbers: theirs begin at 1.
+const RECEIVE: u64 = 0;
+const BUSY: u64 = u64::MAX;
 
 common_calls!(Rep);
 
 impl Socket for Rep {
     fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
         let handle = Handle::open(context, options.0, 0, Replier::new())?;
-        Ok(Self { handle, turn: Mutex::new(Turn::Receive) })
+        Ok(Self { handle, turn: Turn::default() })
     }
 }
 
 impl Clone for Rep {
     fn clone(&self) -> Self {
-        Self { handle: self.handle.clone(), turn: Mutex::new(Turn::Receive) }
+        Self { handle: self.handle.clone(), turn: Turn::default() }
     }
 }
 
@@ -79,10 +80,9 @@ impl Rep {
         &self,
         receive: impl FnOnce(&Handle<Replier>) -> Result<(Message, Ticket), Error>,
     ) -> Result<Message, Error> {
-        self.turn.lock().begin_to_receive()?;
+        self.turn.begin_to_receive()?;
         let found = receive(&self.handle);
-        *self.turn.lock() =
-            found.as_ref().map_or(Turn::Receive, |(_, ticket)| Turn::Answer(*ticket));
+        self.turn.end(found.as_ref().map_or(RECEIVE, |(_, ticket)| ticket.0));
         found.map(|(message, _)| message)
     }
 
@@ -93,14 +93,13 @@ impl Rep {
     /// The message with `State` (there is no such request), `TooLong` or `Terminated`.
     pub fn send(&self, message: impl Into<Message>) -> Result<(), SendError> {
         let message = message.into();
-        let mut turn = self.turn.lock();
-        let Turn::Answer(ticket) = *turn else {
+        let Some(ticket) = self.turn.begin_to_answer() else {
             let text = "no request is to be answered: receive one first";
             return Err(SendError::new(message, Error::new(ErrorKind::State, text)));
         };
-        answer(&self.handle, ticket, message)?;
-        *turn = Turn::Receive;
-        Ok(())
+        let answered = answer(&self.handle, ticket, message);
+        self.turn.end(if answered.is_ok() { RECEIVE } else { ticket.0 });
+        answered
     }
 
     /// Receives a request that can be answered at any time, on any thread; waits for at most
@@ -123,7 +122,7 @@ impl Rep {
 impl Drop for Rep {
     /// The request that this handle received last will not be answered.
     fn drop(&mut self) {
-        if let Turn::Answer(ticket) = *self.turn.get_mut() {
+        if let Some(ticket) = self.turn.begin_to_answer() {
             abandon(&self.handle, ticket);
         }
     }
@@ -174,16 +173,26 @@ impl std::fmt::Debug for Request {
 }
 
 impl Turn {
-    fn begin_to_receive(&mut self) -> Result<(), Error> {
-        let text = match self {
-            Self::Receive => {
-                *self = Self::Receiving;
-                return Ok(());
-            }
-            Self::Receiving => "another thread is receiving with this handle: clone it",
-            Self::Answer(_) => "the last request is to be answered first: call send",
+    fn begin_to_receive(&self) -> Result<(), Error> {
+        let text = match self.0.compare_exchange(RECEIVE, BUSY, Acquire, Relaxed) {
+            Ok(_) => return Ok(()),
+            Err(BUSY) => "another thread is using this handle: clone it",
+            Err(_) => "the last request is to be answered first: call send",
         };
         Err(Error::new(ErrorKind::State, text))
+    }
+
+    /// The request to be answered, if there is one and no other thread is at it.
+    fn begin_to_answer(&self) -> Option<Ticket> {
+        let ticket = self.0.load(Acquire);
+        let is_one = ticket != RECEIVE && ticket != BUSY;
+        let mine = is_one && self.0.compare_exchange(ticket, BUSY, Acquire, Relaxed).is_ok();
+        mine.then_some(Ticket(ticket))
+    }
+
+    /// What is next, once a thread is done.
+    fn end(&self, next: u64) {
+        self.0.store(next, Release);
     }
 }
 
