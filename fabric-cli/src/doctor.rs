@@ -37,8 +37,12 @@ pub(crate) struct DoctorArgs {
 }
 
 /// The schemes that this program has.
-const BUILT: &[(&str, bool)] =
-    &[("tcp", true), ("verbs", cfg!(feature = "verbs")), ("softroce", cfg!(feature = "softroce"))];
+const BUILT: &[(&str, bool)] = &[
+    ("tcp", true),
+    ("verbs", cfg!(feature = "verbs")),
+    ("softroce", cfg!(feature = "softroce")),
+    ("ofi", cfg!(feature = "libfabric")),
+];
 
 /// Looks at this host and prints what it finds.
 ///
