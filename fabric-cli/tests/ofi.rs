@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use carry::{carry, check};
+use carry::in_pieces_and_whole;
 use common::{fabric, wait_until};
 use kills::Ground;
 use msg_patterns::{Context, Pull};
@@ -85,31 +85,11 @@ fn the_demo_checks_every_delivery_over_shared_memory() {
     }
 }
 
-const FILE_BYTES: usize = 64 << 20;
-/// Below what is read from the sender's memory.
-const EAGER_BYTES: usize = 32 << 10;
-
-/// Measurements as the demo sends them, over and over.
-fn measurements() -> Vec<u8> {
-    let once = include_bytes!("../data/telemetry.csv");
-    once.iter().copied().cycle().take(FILE_BYTES).collect()
-}
-
 fn carries_a_file(any: fn() -> String) {
     if !is_there() {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("in");
-    fs::write(&path, measurements()).unwrap();
-    let file = path.to_str().unwrap();
-    let pieces = ["--chunk", &EAGER_BYTES.to_string()];
-    let eager = carry(&dir, &any(), file, FILE_BYTES / EAGER_BYTES, &pieces);
-    check(&dir, &eager);
-    fs::remove_file(dir.path().join("out")).unwrap();
-    let whole = carry(&dir, &any(), file, 1, &[]);
-    check(&dir, &whole);
-    assert_eq!(eager.0.sha256(), whole.0.sha256());
+    in_pieces_and_whole(any);
 }
 
 #[test]

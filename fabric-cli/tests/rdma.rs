@@ -9,11 +9,10 @@ mod common;
 mod device;
 mod kills;
 
-use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use carry::{carry, check};
+use carry::in_pieces_and_whole;
 use common::{fabric, wait_until};
 use device::{Device, any};
 use kills::Ground;
@@ -35,30 +34,10 @@ fn the_demo_checks_every_delivery() {
     device.assert_unchanged();
 }
 
-const FILE_BYTES: usize = 64 << 20;
-/// Below what is read from the sender's memory.
-const EAGER_BYTES: usize = 32 << 10;
-
-/// Measurements as the demo sends them, over and over.
-fn measurements() -> Vec<u8> {
-    let once = include_bytes!("../data/telemetry.csv");
-    once.iter().copied().cycle().take(FILE_BYTES).collect()
-}
-
 #[test]
 fn a_file_arrives_in_eager_pieces_and_by_rendezvous() {
     let Some(device) = Device::get() else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("in");
-    fs::write(&path, measurements()).unwrap();
-    let file = path.to_str().unwrap();
-    let pieces = ["--chunk", &EAGER_BYTES.to_string()];
-    let eager = carry(&dir, &any(), file, FILE_BYTES / EAGER_BYTES, &pieces);
-    check(&dir, &eager);
-    fs::remove_file(dir.path().join("out")).unwrap();
-    let whole = carry(&dir, &any(), file, 1, &[]);
-    check(&dir, &whole);
-    assert_eq!(eager.0.sha256(), whole.0.sha256());
+    in_pieces_and_whole(any);
     device.assert_unchanged();
 }
 

@@ -35,3 +35,28 @@ pub(crate) fn check(dir: &TempDir, (pushed, pulled): &(Done, Done)) {
     let same = |a: &Path, b: &Path| fs::read(a).unwrap() == fs::read(b).unwrap();
     assert!(same(&dir.path().join("in"), &dir.path().join("out")), "the files differ");
 }
+
+const FILE_BYTES: usize = 64 << 20;
+/// Below what is read from the sender's memory.
+const EAGER_BYTES: usize = 32 << 10;
+
+/// Carries a file in eager pieces and whole, by rendezvous.
+pub(crate) fn in_pieces_and_whole(any: impl Fn() -> String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("in");
+    fs::write(&path, measurements()).unwrap();
+    let file = path.to_str().unwrap();
+    let pieces = ["--chunk", &EAGER_BYTES.to_string()];
+    let eager = carry(&dir, &any(), file, FILE_BYTES / EAGER_BYTES, &pieces);
+    check(&dir, &eager);
+    fs::remove_file(dir.path().join("out")).unwrap();
+    let whole = carry(&dir, &any(), file, 1, &[]);
+    check(&dir, &whole);
+    assert_eq!(eager.0.sha256(), whole.0.sha256());
+}
+
+/// Measurements as the demo sends them, over and over.
+fn measurements() -> Vec<u8> {
+    let once = include_bytes!("../../data/telemetry.csv");
+    once.iter().copied().cycle().take(FILE_BYTES).collect()
+}
