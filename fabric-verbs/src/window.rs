@@ -3,6 +3,10 @@
 //!
 //! Each window has a registration of its own beneath it, which gives peers no right. Ending both
 //! ends the exposure at once, whatever the send queue is doing.
+//!
+//! A window is bound only when everything before it in the send queue has come back. Linux's
+//! soft-RoCE repeats what follows a lost request, too, and binding the same window twice fails: its
+//! queue pair then neither sends nor says so.
 
 use std::io;
 use std::sync::Arc;
@@ -27,6 +31,9 @@ impl Driver {
         rights: Rights,
     ) -> Option<Arc<Window>> {
         if !(self.options.memory_windows && self.limits.windows && self.may_bind(ep)) {
+            return None;
+        }
+        if !self.is_at_rest_soon(ep) {
             return None;
         }
         let window = match Window::new(&self.queues, start, len, rights) {
@@ -54,19 +61,39 @@ impl Driver {
 
     /// The window that is being bound, once it is, if that is soon and its endpoint still there.
     fn bound_soon(&mut self) -> Option<Arc<Window>> {
-        for look in 1..=BIND_LOOKS_MAX {
-            self.drain_completions(usize::MAX);
-            let (_, window) = self.regions.binding.as_ref()?;
+        self.look_until(|driver| {
             // Once its request came back, nobody else has it.
-            if window.is_bound() || Arc::strong_count(window) == 1 {
-                break;
+            let binding = driver.regions.binding.as_ref();
+            binding.is_none_or(|(_, window)| window.is_bound() || Arc::strong_count(window) == 1)
+        });
+        let (_, window) = self.regions.binding.take()?;
+        window.is_bound().then_some(window)
+    }
+
+    /// Whether nothing is in flight on an endpoint, or soon nothing will be.
+    fn is_at_rest_soon(&mut self, ep: EpId) -> bool {
+        let in_flight = |driver: &mut Self| {
+            let found = driver.table.endpoint_of(ep);
+            found.map(|(_, endpoint)| endpoint.flights.len())
+        };
+        if let Some((_, endpoint)) = self.table.endpoint_of(ep) {
+            endpoint.mark();
+        }
+        self.look_until(|driver| in_flight(driver).is_none_or(|count| count == 0));
+        in_flight(self) == Some(0)
+    }
+
+    /// Takes completions in until `is_done`, but not for long.
+    fn look_until(&mut self, is_done: impl Fn(&mut Self) -> bool) {
+        for look in 1..=BIND_LOOKS_MAX {
+            if is_done(self) {
+                return;
             }
             if look.is_multiple_of(BIND_LOOKS_EACH) {
                 std::thread::yield_now();
             }
+            self.drain_completions(usize::MAX);
         }
-        let (_, window) = self.regions.binding.take()?;
-        window.is_bound().then_some(window)
     }
 }
 
