@@ -21,6 +21,7 @@ use crate::packet::Reason;
 use crate::patience::Patience;
 use crate::recvs::Recvs;
 use crate::region::Regions;
+use crate::stall;
 use crate::status;
 use crate::stock::{SHARED_RECV, Stock};
 use crate::sys::{
@@ -44,6 +45,7 @@ pub(crate) struct AllDeadlines {
     pub(crate) dials: Deadlines,
     pub(crate) accepts: Deadlines,
     pub(crate) lingers: Deadlines,
+    pub(crate) silences: Deadlines,
 }
 
 /// Fields are dropped in order: what came from the device before what it is made from.
@@ -123,6 +125,7 @@ impl Driver {
                 dials: Deadlines::new(options.connect_timeout),
                 accepts: Deadlines::new(options.handshake_timeout),
                 lingers: Deadlines::new(options.linger_timeout),
+                silences: Deadlines::new(stall::SILENCE_MAX),
             },
             options,
             limits,
@@ -201,7 +204,11 @@ impl Driver {
             chain: &mut self.chain,
             events: &mut self.events,
         };
-        match endpoint.pump(&mut shared) {
+        let pumped = endpoint.pump(&mut shared);
+        if endpoint.wants_watch() {
+            self.watch(index);
+        }
+        match pumped {
             Ok(Pumped::All) => self.settle_end(index),
             Ok(Pumped::Short) => self.table.mark_short(index),
             Err(error) => {
@@ -352,13 +359,15 @@ impl Driver {
 
     fn expire(&mut self) {
         let all = &self.deadlines;
-        if [&all.dials, &all.accepts, &all.lingers].iter().all(|queue| queue.is_empty()) {
+        let queues = [&all.dials, &all.accepts, &all.lingers, &all.silences];
+        if queues.iter().all(|queue| queue.is_empty()) {
             return;
         }
         let now = Instant::now();
         self.expire_each(now, |all| &mut all.dials, Self::on_dial_timeout);
         self.expire_each(now, |all| &mut all.accepts, Self::on_accept_timeout);
         self.expire_each(now, |all| &mut all.lingers, Self::on_linger_timeout);
+        self.expire_each(now, |all| &mut all.silences, Self::on_silence_timeout);
     }
 
     fn expire_each(

@@ -110,6 +110,8 @@ pub(crate) struct Endpoint {
     pub(crate) flights: VecDeque<Flight>,
     pub(crate) next_seq: u64,
     pub(crate) unsignalled: usize,
+    /// The oldest request when somebody began to watch whether the device tells anything.
+    pub(crate) watch: Option<u64>,
     pub(crate) held: VecDeque<(Kind, Packet)>,
     pub(crate) assembly: Option<Assembly>,
     /// Operations of the user that have not come back.
@@ -140,6 +142,7 @@ impl Endpoint {
             flights: VecDeque::new(),
             next_seq: 0,
             unsignalled: 0,
+            watch: None,
             held: VecDeque::new(),
             assembly: None,
             ops: 0,

@@ -57,6 +57,7 @@ mod recvs;
 mod region;
 mod remote;
 mod resolve;
+mod stall;
 mod status;
 mod stock;
 #[allow(unsafe_code)]

@@ -85,6 +85,7 @@ impl Driver {
             all.dials.next(is(|phase| matches!(phase, Phase::Dialing(_)))),
             all.accepts.next(is(|phase| matches!(phase, Phase::Accepting(_)))),
             all.lingers.next(is(|phase| matches!(phase, Phase::Open(ep) if !ep.is_usable()))),
+            all.silences.next(is(|phase| matches!(phase, Phase::Open(ep) if ep.watch.is_some()))),
         ];
         let next = next.into_iter().flatten().min()?;
         Some(next.saturating_duration_since(Instant::now()))
