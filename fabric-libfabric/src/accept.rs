@@ -6,11 +6,11 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 
 use fabric_core::{Addr, EpId, Error, ErrorKind, Event, Listener, ListenerId};
+use fabric_link::Hello;
 
-use crate::dial::Offer;
+use crate::dial::{Offer, PROTOCOL};
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
-use crate::hello::Hello;
 use crate::limits::GREETINGS_MAX;
 use crate::link::Link;
 use crate::outbound::Pumped;
@@ -226,10 +226,10 @@ impl Driver {
         info: &Info,
         said: &[u8],
     ) -> Result<(), Error> {
-        let hello = Hello::decode(said).map_err(|error| status::violation(&"a peer", &error))?;
+        let hello = PROTOCOL.decode(said).map_err(|error| status::violation(&"a peer", &error))?;
         let id = self.table.next_id();
         let (endpoint, offer) = self.prepare(id, info)?;
-        let accepted = endpoint.accept(&offer.hello().encode());
+        let accepted = endpoint.accept(&PROTOCOL.encode(offer.hello()));
         let at = endpoint.peer_addr();
         let peer = at.map_or_else(
             || self.listeners.open[&listener.0].addr.clone(),

@@ -6,11 +6,10 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 
 use fabric_core::{Addr, EpId, Error, ErrorKind, Event};
+use fabric_link::{Credit, Hello, Protocol};
 
-use crate::credit::Credit;
 use crate::driver::Driver;
 use crate::endpoint::{Endpoint, Terms};
-use crate::hello::Hello;
 use crate::limits::{CONTROL_PACKETS, PACKET_BYTES_MIN, PIECES_MAX};
 use crate::link::Link;
 use crate::outbound::Pumped;
@@ -21,6 +20,9 @@ use crate::status;
 use crate::stock::Packet;
 use crate::sys::{self, Ask, Code, Info, Kind, Place};
 use crate::table::Phase;
+
+/// What hellos of this provider begin with.
+pub(crate) const PROTOCOL: Protocol = Protocol { magic: *b"FAB__ofi", version: 1 };
 
 /// A connection that is being made.
 pub(crate) struct Dial {
@@ -129,7 +131,7 @@ impl Driver {
         let failed = |code: Code| status::connect_error(code, &addr);
         let info = crate::choose::find(&ask).map_err(failed)?.ok_or_else(|| unreachable(&addr))?;
         let (endpoint, offer) = self.prepare(id, &info)?;
-        let said = endpoint.connect(&info, &offer.hello().encode());
+        let said = endpoint.connect(&info, &PROTOCOL.encode(offer.hello()));
         self.table.name_object(endpoint.object(), id);
         if let Some(dial) = self.dialing(index) {
             dial.link = Some(Link::new(endpoint, None));
@@ -173,7 +175,7 @@ impl Driver {
     /// The provider's connection stands.
     pub(crate) fn on_dial_connected(&mut self, index: usize, said: &[u8]) {
         let Some((_, addr)) = self.dialed(index) else { return };
-        match Hello::decode(said) {
+        match PROTOCOL.decode(said) {
             Ok(hello) => {
                 self.ready_dialed(index, &hello);
                 self.greet_dialed(index);

@@ -8,12 +8,12 @@ use fabric_core::{
     Addr, Armed, Atomics, Caps, Domain, EpId, Error, ErrorKind, Event, Listener, ListenerId, OpId,
     Pool, Rejected, Rma, RmaCaps, SendBuf, Slot, Waker,
 };
+use fabric_link::Posted;
 
 use crate::choose::Choice;
 use crate::driver::Driver;
 use crate::limits::{PACKET_BYTES, RMA_BYTES_MAX, SEGMENTS_MAX};
 use crate::options::LibfabricOptions;
-use crate::recvs::Posted;
 
 /// From here on a read by the peer costs less than a second copy of the message.
 const RENDEZVOUS_BYTES_MIN: usize = 64 << 10;

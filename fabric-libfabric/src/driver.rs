@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId, SendBuf};
+use fabric_link::{FdWaker, Recvs};
 
 use crate::accept::Listeners;
 use crate::choose::Choice;
@@ -19,7 +20,6 @@ use crate::options::LibfabricOptions;
 use crate::outbound::{Pumped, Shared};
 use crate::pace::Pace;
 use crate::packet::{HEAD_BYTES, Reason};
-use crate::recvs::Recvs;
 use crate::region::Regions;
 use crate::scheme::{self, Scheme};
 use crate::sleeper::{Sleeper, Token, Watch};
@@ -27,7 +27,6 @@ use crate::status;
 use crate::stock::Stock;
 use crate::sys::{self, Ask, CmEvent, Code, Completion, Contexts, Info, Kind, Opened};
 use crate::table::{Phase, Table};
-use crate::waker::LibfabricWaker;
 
 /// Time limits by kind.
 pub(crate) struct AllDeadlines {
@@ -54,7 +53,7 @@ pub(crate) struct Driver {
     /// What further offers of the same provider must fit.
     pub(crate) ask: Ask,
     info: Info,
-    pub(crate) waker: Arc<LibfabricWaker>,
+    pub(crate) waker: Arc<FdWaker>,
     pub(crate) sleeper: Sleeper,
     /// The provider's queues are among what the sleeper watches.
     pub(crate) has_fds: bool,
@@ -81,7 +80,7 @@ impl Driver {
         let Choice { info, kind, scheme } = choice;
         let failed = |code: Code| status::host_error(code, "opening a libfabric domain");
         let opened = Opened::new(&info, kind, COMPLETIONS).map_err(failed)?;
-        let waker = LibfabricWaker::new().map_err(|error| failed(error.into()))?;
+        let waker = FdWaker::new().map_err(|error| failed(error.into()))?;
         let sleeper = Sleeper::new().map_err(|error| failed(error.into()))?;
         // Endpoints without connections have queues of their own, which are not watched.
         let fds = opened.fds().filter(|_| kind == Kind::Connected);

@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 
 use fabric_core::{Addr, EpId, Error, Event, OpId, RemoteKey, SendBuf};
+use fabric_link::{Credit, Posted, Recvs};
 
-use crate::credit::Credit;
 use crate::link::Link;
 use crate::packet::{Kind, Reason};
-use crate::recvs::{Posted, Recvs};
 use crate::status;
 use crate::stock::{Packet, Stock};
 use crate::works::{Landed, Works};

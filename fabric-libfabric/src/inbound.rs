@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use fabric_core::{EpId, Error, Event};
+use fabric_core::{Error, Event};
+use fabric_link::Recvs;
 
 use crate::driver::Driver;
 use crate::endpoint::{Assembly, Endpoint, Farewell, Stage};
 use crate::link::{Aloft, Flight};
 use crate::packet::{HEAD_BYTES, Head, Kind, Reason};
-use crate::recvs::{Posted, Recvs};
 use crate::status;
 use crate::stock::Packet;
 use crate::sys::{Code, Completion};
@@ -62,7 +62,7 @@ impl Driver {
         posted.slot.set_len(0);
         let fits = posted.slot.append(body);
         debug_assert!(fits, "there is room for it");
-        events.push_back(received(flight.ep, posted, None));
+        events.push_back(posted.received(flight.ep, None));
         flight.state = Aloft::Read;
         read.push(completion.index);
         true
@@ -318,7 +318,7 @@ fn deliver(
         (Kind::Immediate { value }, None) => {
             let Some(mut posted) = recvs.take() else { return Served::Starved(kind, packet) };
             posted.slot.set_len(0);
-            events.push_back(received(endpoint.id, posted, Some(value)));
+            events.push_back(posted.received(endpoint.id, Some(value)));
             return Served::Used(packet);
         }
         (Kind::First { total }, None) => {
@@ -347,15 +347,11 @@ fn deliver(
     assembly.filled = end;
     if end == assembly.total {
         assembly.posted.slot.set_len(end);
-        events.push_back(received(endpoint.id, assembly.posted, None));
+        events.push_back(assembly.posted.received(endpoint.id, None));
     } else {
         endpoint.assembly = Some(assembly);
     }
     Served::Used(packet)
-}
-
-fn received(ep: EpId, posted: Posted, imm: Option<u32>) -> Event {
-    Event::Received { ep, op: posted.op, slot: posted.slot, imm }
 }
 
 fn broken(endpoint: &Endpoint, packet: Packet, how: &str) -> Served {

@@ -29,14 +29,12 @@
 
 mod accept;
 mod choose;
-mod credit;
 mod dial;
 mod domain;
 mod driver;
 mod ending;
 mod endpoint;
 mod fabric;
-mod hello;
 mod inbound;
 mod limits;
 mod link;
@@ -45,7 +43,6 @@ mod options;
 mod outbound;
 mod pace;
 mod packet;
-mod recvs;
 mod region;
 mod remote;
 mod resolve;
@@ -59,7 +56,6 @@ mod stock;
 #[allow(unsafe_code)]
 mod sys;
 mod table;
-mod waker;
 mod works;
 
 pub use domain::LibfabricDomain;

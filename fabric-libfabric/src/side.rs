@@ -10,9 +10,10 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use fabric_link::{HELLO_BYTES, Hello, HelloError};
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
-use crate::hello::{HELLO_BYTES, Hello, HelloError};
+use crate::dial::PROTOCOL;
 use crate::limits::{BACKLOG, NAME_BYTES_MAX};
 
 /// Names Unix sockets of this provider; they are in no file system and end with their process.
@@ -182,7 +183,7 @@ impl Side {
     /// What the host says when the peer is gone.
     pub(crate) fn greet(&mut self, hello: Hello, name: &[u8]) -> io::Result<()> {
         let len = u16::try_from(name.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut bytes = hello.encode().to_vec();
+        let mut bytes = PROTOCOL.encode(hello).to_vec();
         bytes.extend_from_slice(&len.to_le_bytes());
         bytes.extend_from_slice(name);
         self.socket.write_all(&bytes)
@@ -261,7 +262,7 @@ fn is_later(error: &io::Error) -> bool {
 /// A hello, the length of a name as u16, the name.
 fn parse(bytes: &[u8]) -> Result<Option<Greeting>, HelloError> {
     let Some((head, rest)) = bytes.split_at_checked(HELLO_BYTES) else { return Ok(None) };
-    let hello = Hello::decode(head)?;
+    let hello = PROTOCOL.decode(head)?;
     let Some((len, rest)) = rest.split_first_chunk() else { return Ok(None) };
     let len = usize::from(u16::from_le_bytes(*len));
     if len > NAME_BYTES_MAX {
@@ -311,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_name_longer_than_any_provider_s_is_senseless() {
-        let bytes = [&hello().encode()[..], &[0xff, 0xff]].concat();
+        let bytes = [&PROTOCOL.encode(hello())[..], &[0xff, 0xff]].concat();
         assert_eq!(parse(&bytes), Err(HelloError::Limits));
         assert_eq!(parse(&bytes[..HELLO_BYTES + 1]), Ok(None));
     }

@@ -24,6 +24,8 @@ enum Role {
     Leaf,
     /// `fabric-core`.
     Contract,
+    /// `fabric-link`: what providers share.
+    Shared,
     /// `fabric-sim`, `fabric-tcp`, ...: implements the contract.
     Provider,
     /// `fabric-conformance`.
@@ -44,6 +46,7 @@ const ROLES: &[(&str, Role)] = &[
     ("libfabric-sys", Role::Leaf),
     ("fabric-doctor", Role::Leaf),
     ("fabric-core", Role::Contract),
+    ("fabric-link", Role::Shared),
     ("fabric-sim", Role::Provider),
     ("fabric-tcp", Role::Provider),
     ("fabric-verbs", Role::Provider),
@@ -117,7 +120,8 @@ fn allowed(from: Role, to: Role, edge: &Edge) -> bool {
     match from {
         Role::Leaf | Role::Tasks => false,
         Role::Contract => edge.to == "fabric-mem",
-        Role::Provider | Role::Suite => to == Role::Contract,
+        Role::Shared | Role::Suite => to == Role::Contract,
+        Role::Provider => matches!(to, Role::Contract | Role::Shared),
         Role::Patterns => to == Role::Contract || edge.to == "msg-proto",
         Role::Tool => to == Role::Patterns,
         Role::Command => matches!(to, Role::Patterns | Role::Tool),
@@ -133,7 +137,8 @@ fn way_out(from: Role) -> &'static str {
     match from {
         Role::Leaf => "it knows nothing of ours: move what needs the other crate one layer up",
         Role::Contract => "it knows fabric-mem only: state what you need as a trait here",
-        Role::Provider => "use what fabric-core re-exports; share code between providers there",
+        Role::Shared => "it knows fabric-core only: let providers bring what is theirs",
+        Role::Provider => "use what fabric-core re-exports; share code in fabric-link",
         Role::Suite => "stay generic over the harness; providers bring themselves in their tests",
         Role::Patterns => "use fabric-core or msg-proto; name providers in backend.rs only",
         Role::Tool | Role::Command => {
@@ -165,6 +170,8 @@ mod tests {
             edge("fabric-core", "fabric-mem"),
             edge("fabric-tcp", "fabric-core"),
             edge("fabric-conformance", "fabric-core"),
+            edge("fabric-link", "fabric-core"),
+            edge("fabric-verbs", "fabric-link"),
             edge("fabric-softroce", "fabric-verbs"),
             edge("fabric-libfabric", "libfabric-sys"),
             edge("msg-patterns", "fabric-core"),
@@ -187,6 +194,11 @@ mod tests {
             edge("fabric-core", "fabric-tcp"),
             edge("fabric-core", "msg-proto"),
             edge("fabric-tcp", "fabric-mem"),
+            edge("fabric-core", "fabric-link"),
+            edge("fabric-link", "fabric-verbs"),
+            edge("fabric-link", "fabric-mem"),
+            edge("msg-patterns", "fabric-link"),
+            dev("fabric-link", "fabric-sim"),
             edge("fabric-tcp", "fabric-sim"),
             edge("fabric-tcp", "fabric-conformance"),
             edge("fabric-conformance", "fabric-sim"),

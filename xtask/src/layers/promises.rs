@@ -5,6 +5,7 @@ use crate::source::{Source, find_word};
 
 const NO_UNSAFE: &[&str] = &[
     "fabric-core",
+    "fabric-link",
     "fabric-sim",
     "fabric-conformance",
     "fabric-softroce",

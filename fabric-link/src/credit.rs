@@ -7,7 +7,7 @@
 
 /// Both directions of one endpoint.
 #[derive(Debug)]
-pub(crate) struct Credit {
+pub struct Credit {
     /// Packets sent, of those that count.
     sent: u32,
     /// Packets that the peer allows.
@@ -24,26 +24,31 @@ pub(crate) struct Credit {
 
 /// The peer broke the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Breach {
+pub enum Breach {
+    /// More packets than it was granted.
     #[error("it sent more than it may")]
     Overrun,
+    /// A total that no sequence of grants leads to.
     #[error("its grants go back or jump")]
     Grant,
 }
 
 impl Credit {
     /// Both sides have told each other their first grants.
-    pub(crate) fn new(granted: u32, allowed: u32) -> Self {
+    #[inline]
+    pub fn new(granted: u32, allowed: u32) -> Self {
         Self { sent: 0, allowed, told: granted, granted, arrived: 0, used: 0 }
     }
 
     /// Packets that may be sent now.
-    pub(crate) fn room(&self) -> usize {
+    #[inline]
+    pub fn room(&self) -> usize {
         self.allowed.wrapping_sub(self.sent) as usize
     }
 
     /// A packet that counts was posted.
-    pub(crate) fn on_sent(&mut self) {
+    #[inline]
+    pub fn on_sent(&mut self) {
         self.sent = self.sent.wrapping_add(1);
     }
 
@@ -51,7 +56,8 @@ impl Credit {
     ///
     /// # Errors
     /// How the peer broke the rules.
-    pub(crate) fn on_arrived(&mut self, is_credited: bool, allowed: u32) -> Result<bool, Breach> {
+    #[inline]
+    pub fn on_arrived(&mut self, is_credited: bool, allowed: u32) -> Result<bool, Breach> {
         if is_credited {
             if self.arrived == self.told {
                 return Err(Breach::Overrun);
@@ -67,35 +73,56 @@ impl Credit {
     }
 
     /// The memory of a packet that counted is free again.
-    pub(crate) fn on_used(&mut self) {
+    #[inline]
+    pub fn on_used(&mut self) {
         self.used = self.used.wrapping_add(1);
     }
 
     /// Packets that the peer may have on their way or left unread here.
-    pub(crate) fn outstanding(&self) -> usize {
+    #[inline]
+    pub fn outstanding(&self) -> usize {
         self.granted.wrapping_sub(self.used) as usize
     }
 
     /// Allows as many packets as fill the window, and says how many more that are.
-    pub(crate) fn top_up(&mut self, window: usize) -> usize {
+    #[inline]
+    pub fn top_up(&mut self, window: usize) -> usize {
+        self.top_up_by(window, 1)
+    }
+
+    /// The same for a side that is better off posting several at once: only when that are a quarter
+    /// of the window or more.
+    #[inline]
+    pub fn top_up_in_bulk(&mut self, window: usize) -> usize {
+        self.top_up_by(window, window.div_ceil(4))
+    }
+
+    #[inline]
+    fn top_up_by(&mut self, window: usize, more_min: usize) -> usize {
         let more = window.saturating_sub(self.outstanding());
+        if more < more_min {
+            return 0;
+        }
         self.granted = self.granted.wrapping_add(more as u32);
         more
     }
 
     /// Whether a grant is worth a packet of its own.
-    pub(crate) fn owes(&self, window: usize) -> bool {
+    #[inline]
+    pub fn owes(&self, window: usize) -> bool {
         let untold = self.granted.wrapping_sub(self.told) as usize;
         untold > 0 && untold >= window.div_ceil(2)
     }
 
     /// Packets that this side allows.
-    pub(crate) fn granted(&self) -> u32 {
+    #[inline]
+    pub fn granted(&self) -> u32 {
         self.granted
     }
 
     /// What to say in the next packet.
-    pub(crate) fn tell(&mut self) -> u32 {
+    #[inline]
+    pub fn tell(&mut self) -> u32 {
         self.told = self.granted;
         self.granted
     }
@@ -127,6 +154,17 @@ mod tests {
     }
 
     #[test]
+    fn in_bulk_a_window_opens_by_quarters() {
+        let mut credit = Credit::new(8, 0);
+        credit.on_used();
+        assert_eq!(credit.top_up_in_bulk(8), 0);
+        credit.on_used();
+        assert_eq!(credit.top_up_in_bulk(8), 2);
+        credit.on_used();
+        assert_eq!(credit.top_up(8), 1);
+    }
+
+    #[test]
     fn counts_wrap() {
         let mut credit = Credit::new(0, 4);
         (credit.sent, credit.allowed) = (u32::MAX - 1, u32::MAX);
@@ -147,7 +185,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_packet_finds_the_window_closed_and_grants_stay_few(
-            window in 1usize..9, steps in prop::collection::vec(0u8..4, 0..400),
+            window in 1usize..17, in_bulk: bool, steps in prop::collection::vec(0u8..4, 0..400),
         ) {
             let to = Credit::new(window as u32, 0);
             let from = Credit::new(0, window as u32);
@@ -163,7 +201,10 @@ mod tests {
                     2 if wire.unread > 0 => {
                         wire.unread -= 1;
                         wire.to.on_used();
-                        wire.to.top_up(window);
+                        match in_bulk {
+                            true => wire.to.top_up_in_bulk(window),
+                            false => wire.to.top_up(window),
+                        };
                         if wire.to.owes(window) { wire.grants.push(wire.to.tell()); }
                     }
                     3 if !wire.grants.is_empty() => {

@@ -1,4 +1,4 @@
-//! Waking the thread that waits in a domain.
+//! Waking the thread that waits in a domain, by a descriptor (`eventfd(2)`).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,26 +9,29 @@ use fabric_core::Wake;
 use rustix::event::{EventfdFlags, eventfd};
 
 /// Remembers a call, so that many calls cost one system call and none is lost between two waits.
-pub(crate) struct LibfabricWaker {
+pub struct FdWaker {
     called: AtomicBool,
     counter: OwnedFd,
 }
 
-impl LibfabricWaker {
+impl FdWaker {
+    /// One that nobody called yet.
+    ///
     /// # Errors
     /// When the host has no descriptor left.
-    pub(crate) fn new() -> io::Result<Arc<Self>> {
+    pub fn new() -> io::Result<Arc<Self>> {
         let counter = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Arc::new(Self { called: AtomicBool::new(false), counter }))
     }
 
     /// Readable once it was called.
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+    pub fn fd(&self) -> BorrowedFd<'_> {
         self.counter.as_fd()
     }
 
     /// Whether it was called since the last time this was asked.
-    pub(crate) fn take(&self) -> bool {
+    #[inline]
+    pub fn take(&self) -> bool {
         // A plain load first: this is asked before each wait and nearly always says no.
         if !self.called.load(Ordering::Acquire) {
             return false;
@@ -43,7 +46,7 @@ impl LibfabricWaker {
     }
 }
 
-impl Wake for LibfabricWaker {
+impl Wake for FdWaker {
     fn wake(&self) {
         if !self.called.swap(true, Ordering::AcqRel)
             && let Err(error) = rustix::io::write(&self.counter, &1u64.to_ne_bytes())
@@ -51,5 +54,30 @@ impl Wake for LibfabricWaker {
             // Only a full counter can fail here, and a full counter wakes.
             tracing::debug!(%error, "the waker could not write");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    use super::*;
+
+    fn is_readable(waker: &FdWaker) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).unwrap() == 1
+    }
+
+    #[test]
+    fn calls_are_told_once_and_readable_until_then() {
+        let waker = FdWaker::new().unwrap();
+        assert!(!waker.take() && !is_readable(&waker));
+        waker.wake();
+        waker.wake();
+        assert!(is_readable(&waker));
+        assert!(waker.take());
+        assert!(!waker.take() && !is_readable(&waker));
+        waker.wake();
+        assert!(is_readable(&waker) && waker.take());
     }
 }

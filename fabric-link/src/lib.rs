@@ -1,0 +1,21 @@
+//! What fabrics that carry packets share above their queue pairs and endpoints.
+//!
+//! A provider moves packets of some kilobytes between two sides and knows its device; this crate
+//! knows what stands in them and what follows from that: the [`Hello`] by which a connection begins,
+//! the [`Credit`] that bounds what is under way, the receives that a user posted ([`Recvs`]).
+//! [`FdWaker`] ends the sleep of whoever drives a domain.
+//!
+//! Nothing here does I/O but the waker, and nothing from a peer is taken on trust. This crate knows
+//! no provider and no messaging pattern.
+
+#![forbid(unsafe_code)]
+
+mod credit;
+mod hello;
+mod recvs;
+mod waker;
+
+pub use credit::{Breach, Credit};
+pub use hello::{HELLO_BYTES, Hello, HelloError, Protocol};
+pub use recvs::{Posted, Recvs};
+pub use waker::FdWaker;
