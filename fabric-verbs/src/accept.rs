@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use fabric_core::{Addr, Error, ErrorKind, Event, Listener, ListenerId};
+use fabric_link::Hello;
 
 use crate::choice;
+use crate::dial::PROTOCOL;
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
-use crate::hello::Hello;
 use crate::limits::BACKLOG;
 use crate::resolve;
 use crate::status;
@@ -147,7 +148,7 @@ impl Driver {
             }
         };
         link.set_ack_timeout(self.options.ack_timeout_power);
-        let (private, reads) = (offer.hello().encode(), self.reads());
+        let (private, reads) = (PROTOCOL.encode(offer.hello()), self.reads());
         let params = ConnParams {
             private: &private,
             serves: reads.min(request.peer_reads),
@@ -174,7 +175,8 @@ impl Driver {
         }
         check_mtu(link.path_mtu_bytes(), device.port_mtu_bytes(link.port()), peer)
             .map_err(|error| (status::REJECT_MTU, error))?;
-        Hello::decode(request.private)
+        PROTOCOL
+            .decode(request.private)
             .map_err(|error| (status::REJECT_FOREIGN, status::violation(peer, &error)))
     }
 

@@ -4,18 +4,20 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use fabric_core::{Addr, EpId, Error, ErrorKind, Event};
+use fabric_link::{Credit, Hello, Protocol};
 
 use crate::choice;
-use crate::credit::Credit;
 use crate::driver::Driver;
 use crate::endpoint::{Endpoint, Terms};
-use crate::hello::Hello;
 use crate::limits::{PACKET_BYTES, SEGMENTS_MAX, SEND_QUEUE};
 use crate::packet::HEAD_BYTES;
 use crate::resolve;
 use crate::status;
 use crate::sys::{CmEvent, CmKind, ConnParams, Id, QpPlan, Space};
 use crate::table::Phase;
+
+/// What hellos of this provider begin with.
+pub(crate) const PROTOCOL: Protocol = Protocol { magic: *b"FABverbs", version: 1 };
 
 /// A connection that is being made.
 pub(crate) struct Dial {
@@ -156,7 +158,7 @@ impl Driver {
         let Some((id, dial)) = self.dialing(index) else { return Ok(()) };
         let Some(mut link) = dial.link.take() else { return Ok(()) };
         let offer = self.prepare(&mut link, id)?;
-        let (hello, reads) = (offer.hello().encode(), self.reads());
+        let (hello, reads) = (PROTOCOL.encode(offer.hello()), self.reads());
         let ack_timeout_power = self.options.ack_timeout_power;
         let Some((_, dial)) = self.dialing(index) else { return Ok(()) };
         dial.offer = Some(offer);
@@ -169,7 +171,7 @@ impl Driver {
     fn on_established(&mut self, index: usize, private: &[u8]) -> Result<(), Error> {
         let Some((id, dial)) = self.dialing(index) else { return Ok(()) };
         let (Some(offer), addr) = (dial.offer, dial.addr.clone()) else { return Ok(()) };
-        let hello = Hello::decode(private).map_err(|error| status::violation(&addr, &error))?;
+        let hello = PROTOCOL.decode(private).map_err(|error| status::violation(&addr, &error))?;
         let Some(link) = dial.link.take() else { return Ok(()) };
         let peer = match link.peer_addr() {
             Some(at) => resolve::addr_in(addr.scheme(), at),

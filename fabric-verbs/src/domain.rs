@@ -8,13 +8,13 @@ use fabric_core::{
     Addr, Armed, Atomics, Caps, Domain, EpId, Error, ErrorKind, Event, Listener, ListenerId,
     Multicast, OpId, Pool, Rejected, Rma, RmaCaps, SendBuf, Slot, Waker,
 };
+use fabric_link::Posted;
 
 use crate::driver::Driver;
 use crate::endpoint::{Endpoint, Message, Outgoing};
 use crate::limits::{COPY_BYTES_MAX, RMA_BYTES_MAX, SEGMENTS_MAX};
 use crate::options::VerbsOptions;
 use crate::outbound::is_copied;
-use crate::recvs::Posted;
 use crate::sys::Limits;
 use crate::table::Table;
 

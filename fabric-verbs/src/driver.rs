@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId};
+use fabric_link::{FdWaker, Recvs};
 
 use crate::accept::Listeners;
 use crate::buffers::{OutPackets, Registry};
@@ -19,7 +20,6 @@ use crate::options::VerbsOptions;
 use crate::outbound::{Pumped, Shared};
 use crate::packet::Reason;
 use crate::patience::Patience;
-use crate::recvs::Recvs;
 use crate::region::Regions;
 use crate::stall;
 use crate::status;
@@ -28,7 +28,6 @@ use crate::sys::{
     self, Chain, CmEvent, CmKind, Completion, Device, EventChannel, Id, Limits, Queues,
 };
 use crate::table::{Phase, Table};
-use crate::waker::VerbsWaker;
 
 /// How often connection events are asked for while nobody sleeps. Asking is a system call, which
 /// polling for completions is not.
@@ -73,7 +72,7 @@ pub(crate) struct Driver {
     pub(crate) reserved: usize,
     /// The device would not let go of a queue pair.
     is_haunted: bool,
-    pub(crate) waker: Arc<VerbsWaker>,
+    pub(crate) waker: Arc<FdWaker>,
     pub(crate) sleeper: Sleeper,
     /// What was ready at the end of a sleep and was not looked at yet.
     pub(crate) slept: Option<Ready>,
@@ -108,7 +107,7 @@ impl Driver {
         let receives = STOCK_MAX.min(limits.srq_wr_max).min(completions / 2);
         let queues = Queues::new(&device, completions, receives).map_err(status::open_error)?;
         let patience = Patience::new(options.look_max);
-        let waker = VerbsWaker::new().map_err(status::open_error)?;
+        let waker = FdWaker::new().map_err(status::open_error)?;
         let sleeper = Sleeper::new([queues.fd(), channel.fd(), waker.fd()]);
         Ok(Self {
             table: Table::default(),

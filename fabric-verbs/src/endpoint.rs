@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use fabric_core::{Addr, EpId, Error, ErrorKind, Event, OpId, SendBuf};
+use fabric_link::{Credit, Posted, Recvs};
 
 use crate::buffers::Packet;
-use crate::credit::Credit;
 use crate::packet::{Kind, Reason};
-use crate::recvs::{Posted, Recvs};
 use crate::stock::Stock;
 use crate::sys::{Id, Window};
 use crate::works::Works;
@@ -165,7 +164,7 @@ impl Endpoint {
     /// The memory of a packet is free again. Says how many more the peer may send for it.
     pub(crate) fn renew(&mut self) -> usize {
         self.credit.on_used();
-        self.credit.top_up(self.window)
+        self.credit.top_up_in_bulk(self.window)
     }
 
     /// Whether all that arrived before was handed over.

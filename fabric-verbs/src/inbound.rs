@@ -1,12 +1,12 @@
 //! What completions mean: requests that came back, packets that arrived.
 
-use fabric_core::{EpId, Error, Event};
+use fabric_core::{Error, Event};
+use fabric_link::Recvs;
 
 use crate::buffers::Packet;
 use crate::driver::Driver;
 use crate::endpoint::{Assembly, Endpoint, Hold, Outgoing, Stage, flushed};
 use crate::packet::{HEAD_BYTES, Head, Kind, Reason};
-use crate::recvs::{Posted, Recvs};
 use crate::status::{self, Verdict};
 use crate::sys::Completion;
 use crate::table::Phase;
@@ -174,7 +174,7 @@ fn whole(endpoint: &Endpoint, kind: Kind, packet: &Packet, recvs: &mut Recvs) ->
     let mut posted = recvs.take()?;
     posted.slot.set_len(0);
     if posted.slot.append(bytes) {
-        return Some(received(endpoint.id, posted, None));
+        return Some(posted.received(endpoint.id, None));
     }
     recvs.untake(posted);
     None
@@ -210,7 +210,7 @@ fn deliver(
                 return Ok(Served::Starved);
             };
             posted.slot.set_len(0);
-            events.push_back(received(endpoint.id, posted, Some(value)));
+            events.push_back(posted.received(endpoint.id, Some(value)));
             return Ok(Served::Used(packet));
         }
         Kind::First { total } => {
@@ -246,15 +246,11 @@ fn deliver(
     assembly.filled = end;
     if end == assembly.total {
         assembly.posted.slot.set_len(end);
-        events.push_back(received(endpoint.id, assembly.posted, None));
+        events.push_back(assembly.posted.received(endpoint.id, None));
     } else {
         endpoint.assembly = Some(assembly);
     }
     Ok(Served::Used(packet))
-}
-
-fn received(ep: EpId, posted: Posted, imm: Option<u32>) -> Event {
-    Event::Received { ep, op: posted.op, slot: posted.slot, imm }
 }
 
 fn broken(endpoint: &Endpoint, how: &str) -> Served {
