@@ -87,7 +87,7 @@ impl Listeners {
         (token.0 & LISTENER != 0).then_some(ListenerId(token.0 & !LISTENER))
     }
 
-    fn of_passive(&self, object: usize) -> Option<ListenerId> {
+    fn of_passive(&self, object: u64) -> Option<ListenerId> {
         let is_it = |open: &Open| matches!(&open.ear, Ear::Passive(p) if p.object() == object);
         self.open.iter().find(|(_, open)| is_it(open)).map(|(number, _)| ListenerId(*number))
     }
@@ -210,7 +210,7 @@ impl Driver {
     }
 
     /// A peer wants to connect through the provider.
-    pub(crate) fn on_connect_request(&mut self, passive: usize, info: &Info, said: &[u8]) {
+    pub(crate) fn on_connect_request(&mut self, passive: u64, info: &Info, said: &[u8]) {
         let Some(listener) = self.listeners.of_passive(passive) else { return };
         if let Err(error) = self.take_request(listener, info, said) {
             if let Some(passive) = self.listeners.passive(listener) {
@@ -240,7 +240,7 @@ impl Driver {
             self.graves.push((id, link));
             return Err(status::connect_error(code, &peer));
         }
-        self.table.name_object(link.endpoint.object(), id);
+        self.table.name(link.endpoint.object(), id);
         let endpoint = Box::new(Endpoint::new(link, id, offer.terms(&hello, peer)));
         let early = Vec::new();
         self.insert_accepting(id, Accepting::Handshake { listener, endpoint, early });

@@ -132,7 +132,7 @@ impl Driver {
         let info = crate::choose::find(&ask).map_err(failed)?.ok_or_else(|| unreachable(&addr))?;
         let (endpoint, offer) = self.prepare(id, &info)?;
         let said = endpoint.connect(&info, &PROTOCOL.encode(offer.hello()));
-        self.table.name_object(endpoint.object(), id);
+        self.table.name(endpoint.object(), id);
         if let Some(dial) = self.dialing(index) {
             dial.link = Some(Link::new(endpoint, None));
             dial.offer = Some(offer);
@@ -318,7 +318,7 @@ impl Driver {
             self.wires.stock.give_back(packet);
         }
         if let Some(link) = link {
-            self.table.forget_object(link.endpoint.object());
+            self.table.forget(link.endpoint.object());
             self.graves.push((id, link));
             // Its receives must be back before the next attempt posts under the same name.
             self.close_graves();

@@ -320,7 +320,7 @@ impl Driver {
                 self.on_connect_request(passive, &info, &said);
             }
             CmEvent::Connected { endpoint, said } => {
-                let Some(index) = self.table.index_of_object(endpoint) else { return };
+                let Some(index) = self.table.index_of_name(endpoint) else { return };
                 match self.table.get(index).map(|conn| &conn.phase) {
                     Some(Phase::Dialing(_)) => self.on_dial_connected(index, &said),
                     Some(Phase::Accepting(_)) => self.greet_accepted(index),
@@ -328,7 +328,7 @@ impl Driver {
                 }
             }
             CmEvent::Shutdown { endpoint } => {
-                if let Some(index) = self.table.index_of_object(endpoint)
+                if let Some(index) = self.table.index_of_name(endpoint)
                     && let Some(conn) = self.table.get(index)
                 {
                     let id = conn.id;
@@ -336,7 +336,7 @@ impl Driver {
                 }
             }
             CmEvent::Failed { object, code } => {
-                if let Some(index) = self.table.index_of_object(object) {
+                if let Some(index) = self.table.index_of_name(object) {
                     self.drain_completions(usize::MAX);
                     self.on_lost(index, Some(code));
                 }
@@ -373,7 +373,7 @@ impl Driver {
             Kind::Datagram => self
                 .table
                 .iter()
-                .filter_map(|(_, conn)| conn.link())
+                .filter_map(|(_, conn)| conn.phase.link())
                 .try_fold(false, |more, link| Ok(link.endpoint.poll(contexts, batch)? || more)),
         }
     }

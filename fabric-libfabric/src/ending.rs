@@ -91,7 +91,7 @@ impl Driver {
     /// earlier, with something unread in it, could take the goodbye away.
     fn part(&mut self, index: usize, id: EpId) {
         let Some(conn) = self.table.get(index) else { return };
-        let Some(link) = conn.take_link() else { return };
+        let Some(link) = conn.phase.take_link() else { return };
         conn.phase = Phase::Parting(Box::new(link));
         self.deadlines.lingers.push(id, Instant::now());
     }
@@ -114,8 +114,8 @@ impl Driver {
     /// Lets go of the way to a peer.
     pub(crate) fn entomb(&mut self, index: usize) {
         let Some(mut conn) = self.table.remove(index) else { return };
-        if let Some(link) = conn.take_link() {
-            self.table.forget_object(link.endpoint.object());
+        if let Some(link) = conn.phase.take_link() {
+            self.table.forget(link.endpoint.object());
             self.graves.push((conn.id, link));
         }
     }

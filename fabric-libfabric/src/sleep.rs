@@ -45,14 +45,14 @@ impl Driver {
 
     /// Whether something may come in the next moment that no nudge announces.
     fn may_come_unannounced(&self) -> bool {
-        self.is_local && self.table.len() > 0 && !self.pace.is_quiet(Instant::now())
+        self.is_local && !self.table.is_empty() && !self.pace.is_quiet(Instant::now())
     }
 
     /// How long the descriptor may stay silent though something has come or can be tried again.
     fn nap(&self) -> Option<Duration> {
         let now = Instant::now();
         // Providers of one host do nothing behind our back: a nudge tells of everything else.
-        let is_deaf = !self.has_fds && self.table.len() > 0;
+        let is_deaf = !self.has_fds && !self.table.is_empty();
         let may_sleep = self.is_local && self.pace.is_quiet(now) && self.is_quiet();
         let pace = (is_deaf && !may_sleep).then(|| self.pace.nap(now));
         let is_waiting = self.table.has_short() || !self.graves.is_empty();

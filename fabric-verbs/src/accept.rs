@@ -155,7 +155,7 @@ impl Driver {
             reads: reads.min(request.peer_serves),
         };
         if let Err(error) = link.accept(params) {
-            self.table.forget_qp(offer.qp);
+            self.table.forget(offer.qp.into());
             self.release_window(offer.window);
             self.graves.push(link);
             return Err(status::connect_error(error, &peer));
@@ -231,7 +231,7 @@ impl Driver {
         else {
             return None;
         };
-        self.table.forget_qp(endpoint.qp);
+        self.table.forget(endpoint.qp.into());
         self.release_window(endpoint.credit.outstanding());
         self.stock.on_broken();
         endpoint.cut();

@@ -220,7 +220,7 @@ impl Driver {
         let Some((_, dial)) = self.dialing(index) else { return };
         let (link, offer) = (dial.link.take(), dial.offer.take());
         if let Some(offer) = offer {
-            self.table.forget_qp(offer.qp);
+            self.table.forget(offer.qp.into());
             self.release_window(offer.window);
         }
         self.graves.extend(link);
@@ -261,7 +261,7 @@ impl Driver {
                 return Err(error);
             }
         };
-        self.table.name_qp(qp, id);
+        self.table.name(qp.into(), id);
         Ok(Offer { qp, inline_bytes, window, token: fastrand::u64(..) })
     }
 

@@ -93,7 +93,7 @@ impl Driver {
         self.regions.end_windows(endpoint.id);
         endpoint.return_all(&mut self.events);
         endpoint.cut();
-        self.table.forget_qp(endpoint.qp);
+        self.table.forget(endpoint.qp.into());
         self.release_window(endpoint.credit.outstanding());
         let why = endpoint.why.take().unwrap_or_else(|| flushed(None));
         self.events.push_back(Event::Closed { ep: endpoint.id, why });

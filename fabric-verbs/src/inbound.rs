@@ -25,7 +25,7 @@ enum Served {
 impl Driver {
     /// A request came back, and with it all that were posted before it.
     pub(crate) fn on_sent(&mut self, completion: &Completion) {
-        let Some(index) = self.table.index_of_qp(completion.qp) else { return };
+        let Some(index) = self.table.index_of_name(completion.qp.into()) else { return };
         let Some(endpoint) = self.table.endpoint(index) else { return };
         let verdict = status::verdict(completion, &endpoint.peer);
         while endpoint.flights.front().is_some_and(|flight| flight.seq <= completion.id) {
@@ -76,7 +76,7 @@ impl Driver {
     /// A packet arrived.
     pub(crate) fn on_received(&mut self, completion: &Completion) {
         let Some(packet) = self.stock.take(completion.id, completion.bytes) else { return };
-        let index = self.table.index_of_qp(completion.qp);
+        let index = self.table.index_of_name(completion.qp.into());
         let Some(index) = index.filter(|_| completion.status == 0) else {
             return self.stock.give_back(packet);
         };

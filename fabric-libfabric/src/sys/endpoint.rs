@@ -96,8 +96,8 @@ impl Endpoint {
     }
 
     /// Names it in events.
-    pub(crate) fn object(&self) -> usize {
-        self.raw.as_ptr() as usize
+    pub(crate) fn object(&self) -> u64 {
+        self.raw.as_ptr() as u64
     }
 
     /// What a peer needs to reach it; nothing if it is to be connected.

@@ -13,13 +13,13 @@ const SAID_BYTES: usize = 256;
 /// An event of a connection, named by the object that it is about.
 pub(crate) enum CmEvent {
     /// A peer wants to connect to this passive endpoint.
-    Request { passive: usize, info: Info, said: Vec<u8> },
+    Request { passive: u64, info: Info, said: Vec<u8> },
     /// The connection stands; what an acceptor said.
-    Connected { endpoint: usize, said: Vec<u8> },
+    Connected { endpoint: u64, said: Vec<u8> },
     /// The connection ended.
-    Shutdown { endpoint: usize },
+    Shutdown { endpoint: u64 },
     /// It failed.
-    Failed { object: usize, code: Code },
+    Failed { object: u64, code: Code },
     /// Nothing to do about it.
     Other(u32),
 }
@@ -60,14 +60,14 @@ impl Opened {
             Err(error) => Err(error),
             Ok(_) => {
                 let code = Code(entry.err.saturating_abs());
-                Ok(Some(CmEvent::Failed { object: entry.fid as usize, code }))
+                Ok(Some(CmEvent::Failed { object: entry.fid as u64, code }))
             }
         }
     }
 }
 
 fn event_of(event: u32, entry: &Entry, bytes: usize) -> CmEvent {
-    let object = entry.head.fid as usize;
+    let object = entry.head.fid as u64;
     let said = bytes.saturating_sub(size_of::<ffi::fi_eq_cm_entry>()).min(SAID_BYTES);
     let said = entry.said[..said].to_vec();
     match event {

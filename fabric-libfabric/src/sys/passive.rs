@@ -43,8 +43,8 @@ impl Passive {
     }
 
     /// Names it in events.
-    pub(crate) fn object(&self) -> usize {
-        self.raw.as_ptr() as usize
+    pub(crate) fn object(&self) -> u64 {
+        self.raw.as_ptr() as u64
     }
 
     /// Where it listens.
