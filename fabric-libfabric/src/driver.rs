@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId, SendBuf};
-use fabric_link::{FdWaker, Recvs};
+use fabric_link::{FdWaker, HEAD_BYTES, Reason, Recvs};
 
 use crate::accept::Listeners;
 use crate::choose::Choice;
@@ -19,7 +19,6 @@ use crate::litter;
 use crate::options::LibfabricOptions;
 use crate::outbound::{Pumped, Shared};
 use crate::pace::Pace;
-use crate::packet::{HEAD_BYTES, Reason};
 use crate::region::Regions;
 use crate::scheme::{self, Scheme};
 use crate::sleeper::{Sleeper, Token, Watch};

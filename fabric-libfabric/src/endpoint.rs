@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 
 use fabric_core::{Addr, EpId, Error, Event, OpId, RemoteKey, SendBuf};
-use fabric_link::{Credit, Posted, Recvs};
+use fabric_link::{Credit, Part, Posted, Reason, Recvs};
 
 use crate::link::Link;
-use crate::packet::{Kind, Reason};
 use crate::status;
 use crate::stock::{Packet, Stock};
 use crate::works::{Landed, Works};
@@ -98,7 +97,7 @@ pub(crate) struct Endpoint {
     pub(crate) in_flight: usize,
     /// Packets to receive into that it had no room for, and whether each gives room for another.
     pub(crate) unposted: Vec<(Packet, bool)>,
-    pub(crate) held: VecDeque<(Kind, Packet)>,
+    pub(crate) held: VecDeque<(Part, Packet)>,
     pub(crate) assembly: Option<Assembly>,
     /// Operations of the user that have not come back.
     pub(crate) ops: usize,

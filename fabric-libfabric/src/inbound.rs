@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use fabric_core::{Error, Event};
-use fabric_link::Recvs;
+use fabric_link::{HEAD_BYTES, Part, Reason, Recvs};
 
 use crate::driver::Driver;
 use crate::endpoint::{Assembly, Endpoint, Farewell, Stage};
 use crate::link::{Aloft, Flight};
-use crate::packet::{HEAD_BYTES, Head, Kind, Reason};
+use crate::packet::{Head, Kind, Step};
 use crate::status;
 use crate::stock::Packet;
 use crate::sys::{Code, Completion};
@@ -19,7 +19,7 @@ enum Served {
     /// It is done with.
     Used(Packet),
     /// It waits for a posted slot.
-    Starved(Kind, Packet),
+    Starved(Part, Packet),
     /// The endpoint ends.
     Ends(Packet, Error, Reason),
 }
@@ -142,9 +142,9 @@ impl Driver {
 
     fn on_packet(&mut self, index: usize, kind: Kind, packet: Packet) {
         match kind {
-            Kind::First { .. } | Kind::More | Kind::Immediate { .. } => {
+            Kind::Part(part) => {
                 if let Some(endpoint) = self.table.endpoint(index) {
-                    endpoint.held.push_back((kind, packet));
+                    endpoint.held.push_back((part, packet));
                 }
             }
             Kind::Bye { reason, piece } => {
@@ -152,15 +152,15 @@ impl Driver {
                 self.on_bye(index, reason, piece);
             }
             Kind::Grant => self.repost(index, packet, false),
-            Kind::Read { .. } | Kind::Write { .. } | Kind::Atomic { .. } => {
-                let served = self.on_request(index, kind, &packet);
+            Kind::Remote(step @ (Step::Read { .. } | Step::Write { .. } | Step::Atomic { .. })) => {
+                let served = self.on_request(index, step, &packet);
                 self.repost(index, packet, false);
                 if let Err((why, farewell)) = served {
                     return self.end(index, why, Some(farewell));
                 }
             }
-            Kind::Data { .. } | Kind::Wrote { .. } | Kind::Value { .. } => {
-                let known = self.on_answer(index, kind, &packet);
+            Kind::Remote(step) => {
+                let known = self.on_answer(index, step, &packet);
                 self.repost(index, packet, false);
                 if let Err(why) = known {
                     return self.end(index, why, Some(Farewell::plain(Reason::Protocol)));
@@ -186,10 +186,10 @@ impl Driver {
         }
     }
 
-    fn on_answer(&mut self, index: usize, kind: Kind, packet: &Packet) -> Result<(), Error> {
+    fn on_answer(&mut self, index: usize, step: Step, packet: &Packet) -> Result<(), Error> {
         let Some(endpoint) = self.table.endpoint(index) else { return Ok(()) };
         let body = packet.slot.filled().get(HEAD_BYTES..).unwrap_or_default();
-        match endpoint.works.on_answer(kind, body) {
+        match endpoint.works.on_answer(step, body) {
             Some(landed) => {
                 endpoint.on_landed(landed, &mut self.events);
                 Ok(())
@@ -205,11 +205,11 @@ impl Driver {
             if endpoint.stage == Stage::Closing {
                 return;
             }
-            let Some((kind, packet)) = endpoint.held.pop_front() else { break };
-            match deliver(endpoint, kind, packet, &mut self.recvs, &mut self.events) {
+            let Some((part, packet)) = endpoint.held.pop_front() else { break };
+            match deliver(endpoint, part, packet, &mut self.recvs, &mut self.events) {
                 Served::Used(packet) => self.repost(index, packet, true),
-                Served::Starved(kind, packet) => {
-                    endpoint.held.push_front((kind, packet));
+                Served::Starved(part, packet) => {
+                    endpoint.held.push_front((part, packet));
                     return self.table.mark_starved(index);
                 }
                 Served::Ends(packet, why, reason) => {
@@ -296,7 +296,9 @@ fn take_in(endpoint: &mut Endpoint, packet: &Packet) -> Result<Kind, Error> {
 /// The body of a packet that is a message by itself and the next to be delivered, if there is a slot
 /// for it. Only such a one is counted.
 fn whole<'a>(endpoint: &mut Endpoint, packet: &'a [u8], recvs: &Recvs) -> Option<&'a [u8]> {
-    let Head { kind: Kind::First { total }, granted } = Head::decode(packet)? else { return None };
+    let Head { kind: Kind::Part(Part::First { total }), granted } = Head::decode(packet)? else {
+        return None;
+    };
     let body = packet.get(HEAD_BYTES..)?;
     let is_next = endpoint.stage == Stage::Open
         && endpoint.held.is_empty()
@@ -309,20 +311,20 @@ fn whole<'a>(endpoint: &mut Endpoint, packet: &'a [u8], recvs: &Recvs) -> Option
 
 fn deliver(
     endpoint: &mut Endpoint,
-    kind: Kind,
+    part: Part,
     packet: Packet,
     recvs: &mut Recvs,
     events: &mut VecDeque<Event>,
 ) -> Served {
-    let mut assembly = match (kind, endpoint.assembly.take()) {
-        (Kind::Immediate { value }, None) => {
-            let Some(mut posted) = recvs.take() else { return Served::Starved(kind, packet) };
+    let mut assembly = match (part, endpoint.assembly.take()) {
+        (Part::Immediate { value }, None) => {
+            let Some(mut posted) = recvs.take() else { return Served::Starved(part, packet) };
             posted.slot.set_len(0);
             events.push_back(posted.received(endpoint.id, Some(value)));
             return Served::Used(packet);
         }
-        (Kind::First { total }, None) => {
-            let Some(posted) = recvs.take() else { return Served::Starved(kind, packet) };
+        (Part::First { total }, None) => {
+            let Some(posted) = recvs.take() else { return Served::Starved(part, packet) };
             let (total, capacity) = (total as usize, posted.slot.capacity());
             if total > capacity {
                 recvs.untake(posted);
@@ -330,7 +332,7 @@ fn deliver(
             }
             Assembly { posted, total, filled: 0 }
         }
-        (Kind::More, Some(assembly)) => assembly,
+        (Part::More, Some(assembly)) => assembly,
         (_, assembly) => {
             endpoint.assembly = assembly;
             return broken(endpoint, packet, "parts of messages in a wrong order");

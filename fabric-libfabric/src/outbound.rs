@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use fabric_core::{Event, Slot};
+use fabric_link::{HEAD_BYTES, Part, Reason};
 
 use crate::endpoint::{Answer, Endpoint, Farewell, Message, Outgoing, Stage};
 use crate::limits::FLIGHTS_MAX;
 use crate::link::{Sent, Wires};
-use crate::packet::{HEAD_BYTES, Head, Kind, Reason};
+use crate::packet::{Head, Kind, Step};
 use crate::region::Regions;
 use crate::stock::Packet;
 use crate::sys::Code;
@@ -86,7 +87,7 @@ impl Endpoint {
         if message.begun || bytes > wires.inject_bytes.min(self.packet_bytes) {
             return false;
         }
-        let kind = Kind::First { total: message.len as u32 };
+        let kind = Kind::Part(Part::First { total: message.len as u32 });
         let head = Head { kind, granted: self.credit.granted() };
         wires.draft[..HEAD_BYTES].copy_from_slice(&head.encode());
         message.buf.copy_to(&mut wires.draft[HEAD_BYTES..bytes]);
@@ -154,7 +155,11 @@ impl Endpoint {
         packet.slot.set_len(HEAD_BYTES);
         let kind = match want {
             Want::Answer => self.answer(&mut packet.slot, shared),
-            Want::Piece => self.works.next(self.packet_bytes, &mut packet.slot).ok_or(Pumped::All),
+            Want::Piece => self
+                .works
+                .next(self.packet_bytes, &mut packet.slot)
+                .map(Kind::Remote)
+                .ok_or(Pumped::All),
             Want::Packet => self.part(&mut packet.slot, shared),
             Want::Bye(Farewell { reason, piece }) => {
                 self.bye = None;
@@ -180,17 +185,17 @@ impl Endpoint {
 
     fn answer(&mut self, into: &mut Slot, shared: &mut Shared<'_>) -> Result<Kind, Pumped> {
         match self.answers.pop_front().ok_or(Pumped::All)? {
-            Answer::Wrote { piece } => Ok(Kind::Wrote { piece }),
+            Answer::Wrote { piece } => Ok(Kind::Remote(Step::Wrote { piece })),
             Answer::Value { piece, value } => {
                 let fits = into.append(&value.to_le_bytes());
                 debug_assert!(fits, "a packet has room for a word");
-                Ok(Kind::Value { piece })
+                Ok(Kind::Remote(Step::Value { piece }))
             }
             Answer::Data { piece, key, at, len } => {
                 // It was allowed when it was asked for; it may have been revoked meanwhile.
                 let bytes = shared.regions.bytes(&key, at, len).unwrap_or_default();
                 if bytes.len() == len && into.append(bytes) {
-                    Ok(Kind::Data { piece })
+                    Ok(Kind::Remote(Step::Data { piece }))
                 } else {
                     Err(Pumped::Denied { piece })
                 }
@@ -206,14 +211,14 @@ impl Endpoint {
                 self.out.pop_front();
                 self.credit.on_sent();
                 self.finish(op, Ok(()), shared.events);
-                return Ok(Kind::Immediate { value });
+                return Ok(Kind::Part(Part::Immediate { value }));
             }
             Outgoing::Message(message) => message,
         };
         let len = (message.len - message.posted).min(packet_bytes - HEAD_BYTES);
         let kind = match message.begun {
-            true => Kind::More,
-            false => Kind::First { total: message.len as u32 },
+            true => Kind::Part(Part::More),
+            false => Kind::Part(Part::First { total: message.len as u32 }),
         };
         works::append(&message.buf, message.posted, len, into);
         message.posted += len;

@@ -1,11 +1,12 @@
 //! Serving what peers want to do with memory that is exposed to them.
 
 use fabric_core::Error;
+use fabric_link::{HEAD_BYTES, Reason};
 
 use crate::driver::Driver;
 use crate::endpoint::{Answer, Endpoint, Farewell};
 use crate::limits::PIECES_MAX;
-use crate::packet::{HEAD_BYTES, Kind, Reach, Reason, word};
+use crate::packet::{Reach, Step, word};
 use crate::region::{Regions, Wish};
 use crate::status;
 use crate::stock::Packet;
@@ -26,12 +27,12 @@ impl Driver {
     pub(crate) fn on_request(
         &mut self,
         index: usize,
-        kind: Kind,
+        step: Step,
         packet: &Packet,
     ) -> Result<(), (Error, Farewell)> {
         let Some(endpoint) = self.table.endpoint(index) else { return Ok(()) };
         let body = packet.slot.filled().get(HEAD_BYTES..).unwrap_or_default();
-        match answer(endpoint, &mut self.regions, kind, body) {
+        match answer(endpoint, &mut self.regions, step, body) {
             Ok(answer) => {
                 endpoint.answers.push_back(answer);
                 Ok(())
@@ -41,8 +42,8 @@ impl Driver {
                 Err((why, Farewell::plain(Reason::Protocol)))
             }
             Err(Refusal::Denied) => {
-                let piece = match kind {
-                    Kind::Read { piece } | Kind::Write { piece } | Kind::Atomic { piece } => piece,
+                let piece = match step {
+                    Step::Read { piece } | Step::Write { piece } | Step::Atomic { piece } => piece,
                     _ => u32::MAX,
                 };
                 Err((status::trespassed(&endpoint.peer), Farewell::denied(piece)))
@@ -54,7 +55,7 @@ impl Driver {
 fn answer(
     endpoint: &Endpoint,
     regions: &mut Regions,
-    kind: Kind,
+    step: Step,
     body: &[u8],
 ) -> Result<Answer, Refusal> {
     if endpoint.answers.len() >= PIECES_MAX {
@@ -68,8 +69,8 @@ fn answer(
         let is_allowed = is_inside && regions.allows(endpoint.id, &reach, wish);
         if is_allowed { Ok(()) } else { Err(Refusal::Denied) }
     };
-    match kind {
-        Kind::Read { piece } => {
+    match step {
+        Step::Read { piece } => {
             let (len, _) = word(rest).ok_or(Refusal::Senseless("a read without a length"))?;
             if len > (endpoint.packet_bytes - HEAD_BYTES) as u64 {
                 return Err(Refusal::Senseless("a read of more than a packet"));
@@ -77,13 +78,13 @@ fn answer(
             check(Wish::Read, len)?;
             Ok(Answer::Data { piece, key: reach.key, at: reach.at, len: len as usize })
         }
-        Kind::Write { piece } => {
+        Step::Write { piece } => {
             check(Wish::Write, rest.len() as u64)?;
             let to = regions.bytes_mut(&reach.key, reach.at, rest.len()).ok_or(Refusal::Denied)?;
             to.copy_from_slice(rest);
             Ok(Answer::Wrote { piece })
         }
-        Kind::Atomic { piece } => {
+        Step::Atomic { piece } => {
             check(Wish::Atomic, 8)?;
             let value = atomic(regions, &reach, rest)?;
             Ok(Answer::Value { piece, value })

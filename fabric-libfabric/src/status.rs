@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 
 use fabric_core::{Addr, Error, ErrorKind};
+use fabric_link::Reason;
 use rustix::io::Errno;
 
-use crate::packet::Reason;
 use crate::sys::Code;
 
 /// Numbers of libfabric's own (`fi_errno(3)`).

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 
 use fabric_core::{EpId, Error, Event, OpId, Returned, SendBuf, Slot};
+use fabric_link::HEAD_BYTES;
 
 use crate::limits::PIECES_MAX;
-use crate::packet::{HEAD_BYTES, Kind, REACH_BYTES, Reach, word};
+use crate::packet::{REACH_BYTES, Reach, Step, word};
 
 /// What was asked for, with its buffer.
 pub(crate) struct Work {
@@ -116,9 +117,9 @@ impl Works {
         self.pieces.len() < PIECES_MAX && self.queue.iter().any(Work::has_more)
     }
 
-    /// The next piece to ask for: its kind, and its body appended to `packet`, of which the peer takes
+    /// The next piece to ask for: its step, and its body appended to `packet`, of which the peer takes
     /// `packet_bytes` bytes.
-    pub(crate) fn next(&mut self, packet_bytes: usize, packet: &mut Slot) -> Option<Kind> {
+    pub(crate) fn next(&mut self, packet_bytes: usize, packet: &mut Slot) -> Option<Step> {
         if self.pieces.len() >= PIECES_MAX {
             return None;
         }
@@ -127,32 +128,32 @@ impl Works {
         let reach = Reach { at: work.reach.start.wrapping_add(taken.from as u64), ..work.reach };
         put(packet, &reach.encode());
         let piece = self.next_piece;
-        let kind = match &work.task {
+        let step = match &work.task {
             Task::Read { .. } => {
                 put(packet, &(taken.len as u64).to_le_bytes());
-                Kind::Read { piece }
+                Step::Read { piece }
             }
             Task::Write { buf, .. } => {
                 append(buf, taken.from, taken.len, packet);
-                Kind::Write { piece }
+                Step::Write { piece }
             }
             Task::Swap { compare, swap } => {
                 append_atomic(1, *compare, *swap, packet);
-                Kind::Atomic { piece }
+                Step::Atomic { piece }
             }
             Task::Add { add } => {
                 append_atomic(0, *add, 0, packet);
-                Kind::Atomic { piece }
+                Step::Atomic { piece }
             }
         };
         self.next_piece = piece.wrapping_add(1);
         self.pieces.insert(piece, taken);
-        Some(kind)
+        Some(step)
     }
 
     /// An answer came. `None` if it is to nothing that was asked, or of another length or kind.
-    pub(crate) fn on_answer(&mut self, kind: Kind, body: &[u8]) -> Option<Landed> {
-        let (Kind::Data { piece } | Kind::Wrote { piece } | Kind::Value { piece }) = kind else {
+    pub(crate) fn on_answer(&mut self, step: Step, body: &[u8]) -> Option<Landed> {
+        let (Step::Data { piece } | Step::Wrote { piece } | Step::Value { piece }) = step else {
             return None;
         };
         let Piece { op, from, len } = self.pieces.remove(&piece)?;
@@ -160,12 +161,12 @@ impl Works {
         let work = &mut self.queue[at];
         work.pieces -= 1;
         let mut value = 0;
-        match (&mut work.task, kind) {
-            (Task::Read { slot }, Kind::Data { .. }) if body.len() == len => {
+        match (&mut work.task, step) {
+            (Task::Read { slot }, Step::Data { .. }) if body.len() == len => {
                 slot.buffer_mut().get_mut(from..from + len)?.copy_from_slice(body);
             }
-            (Task::Write { .. }, Kind::Wrote { .. }) if body.is_empty() => {}
-            (Task::Swap { .. } | Task::Add { .. }, Kind::Value { .. }) => value = word(body)?.0,
+            (Task::Write { .. }, Step::Wrote { .. }) if body.is_empty() => {}
+            (Task::Swap { .. } | Task::Add { .. }, Step::Value { .. }) => value = word(body)?.0,
             _ => return None,
         }
         work.landed += len;
@@ -246,7 +247,7 @@ mod tests {
         let slot = Slot::alloc(250).unwrap();
         let mut works = works(Task::Read { slot }, 250);
         let (mut asked, mut body) = (Vec::new(), Slot::alloc(256).unwrap());
-        while let Some(Kind::Read { piece }) = works.next(HEAD_BYTES + REACH_BYTES + 100, &mut body)
+        while let Some(Step::Read { piece }) = works.next(HEAD_BYTES + REACH_BYTES + 100, &mut body)
         {
             let (reach, rest) = Reach::decode(body.filled()).unwrap();
             asked.push((piece, reach.at - 4, word(rest).unwrap().0));
@@ -254,7 +255,7 @@ mod tests {
         }
         assert_eq!(asked.iter().map(|(_, _, len)| len).sum::<u64>(), 250);
         for (piece, at, len) in asked.into_iter().rev() {
-            let landed = works.on_answer(Kind::Data { piece }, &vec![at as u8; len as usize]);
+            let landed = works.on_answer(Step::Data { piece }, &vec![at as u8; len as usize]);
             match landed.unwrap() {
                 Landed::Done(Done { returned: Returned::Slot(slot), .. }) => {
                     assert_eq!((slot.filled()[0], slot.filled()[100], slot.len()), (0, 100, 250));
@@ -272,10 +273,10 @@ mod tests {
         let buf = Bytes::from_static(b"abc").into();
         let mut works = works(Task::Write { buf, imm: None }, 3);
         let mut body = Slot::alloc(256).unwrap();
-        let Some(Kind::Write { piece }) = works.next(256, &mut body) else { panic!("a write") };
+        let Some(Step::Write { piece }) = works.next(256, &mut body) else { panic!("a write") };
         assert_eq!(&body.filled()[REACH_BYTES..], b"abc");
-        assert!(works.on_answer(Kind::Wrote { piece: piece + 1 }, b"").is_none());
-        assert!(works.on_answer(Kind::Data { piece }, b"abc").is_none());
+        assert!(works.on_answer(Step::Wrote { piece: piece + 1 }, b"").is_none());
+        assert!(works.on_answer(Step::Data { piece }, b"abc").is_none());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A provider moves packets of some kilobytes between two sides and knows its device; this crate
 //! knows what stands in them and what follows from that: the [`Hello`] by which a connection begins,
-//! the [`Credit`] that bounds what is under way, the receives that a user posted ([`Recvs`]), and
+//! the [`Head`] of a packet, the [`Credit`] that bounds what is under way, the receives that a user posted ([`Recvs`]), and
 //! which connections have something to do ([`Table`]).
 //! [`FdWaker`] ends the sleep of whoever drives a domain.
 //!
@@ -13,12 +13,14 @@
 
 mod credit;
 mod hello;
+mod packet;
 mod recvs;
 mod table;
 mod waker;
 
 pub use credit::{Breach, Credit};
 pub use hello::{HELLO_BYTES, Hello, HelloError, Protocol};
+pub use packet::{HEAD_BYTES, Head, Kind, Part, REMOTE_MIN, Reason, Remote};
 pub use recvs::{Posted, Recvs};
 pub use table::{Conn, Phase, Table};
 pub use waker::FdWaker;

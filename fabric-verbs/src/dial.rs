@@ -4,13 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use fabric_core::{Addr, EpId, Error, ErrorKind, Event};
-use fabric_link::{Credit, Hello, Protocol};
+use fabric_link::{Credit, HEAD_BYTES, Hello, Protocol};
 
 use crate::choice;
 use crate::driver::Driver;
 use crate::endpoint::{Endpoint, Terms};
 use crate::limits::{PACKET_BYTES, SEGMENTS_MAX, SEND_QUEUE};
-use crate::packet::HEAD_BYTES;
 use crate::resolve;
 use crate::status;
 use crate::sys::{CmEvent, CmKind, ConnParams, Id, QpPlan, Space};

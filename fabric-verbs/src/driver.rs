@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId};
-use fabric_link::{FdWaker, Recvs};
+use fabric_link::{FdWaker, Reason, Recvs};
 
 use crate::accept::Listeners;
 use crate::buffers::{OutPackets, Registry};
@@ -18,7 +18,6 @@ use crate::limits::{
 use crate::multicast::{GROUP_RECV, GROUP_SEND, Groups};
 use crate::options::VerbsOptions;
 use crate::outbound::{Pumped, Shared};
-use crate::packet::Reason;
 use crate::patience::Patience;
 use crate::region::Regions;
 use crate::stall;

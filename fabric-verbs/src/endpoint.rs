@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use fabric_core::{Addr, EpId, Error, ErrorKind, Event, OpId, SendBuf};
-use fabric_link::{Credit, Posted, Recvs};
+use fabric_link::{Credit, Part, Posted, Reason, Recvs};
 
 use crate::buffers::Packet;
-use crate::packet::{Kind, Reason};
 use crate::stock::Stock;
 use crate::sys::{Id, Window};
 use crate::works::Works;
@@ -111,7 +110,7 @@ pub(crate) struct Endpoint {
     pub(crate) unsignalled: usize,
     /// The oldest request when somebody began to watch whether the device tells anything.
     pub(crate) watch: Option<u64>,
-    pub(crate) held: VecDeque<(Kind, Packet)>,
+    pub(crate) held: VecDeque<(Part, Packet)>,
     pub(crate) assembly: Option<Assembly>,
     /// Operations of the user that have not come back.
     pub(crate) ops: usize,

@@ -1,12 +1,12 @@
 //! What completions mean: requests that came back, packets that arrived.
 
 use fabric_core::{Error, Event};
-use fabric_link::Recvs;
+use fabric_link::{HEAD_BYTES, Part, Reason, Recvs};
 
 use crate::buffers::Packet;
 use crate::driver::Driver;
 use crate::endpoint::{Assembly, Endpoint, Hold, Outgoing, Stage, flushed};
-use crate::packet::{HEAD_BYTES, Head, Kind, Reason};
+use crate::packet::{Head, Kind};
 use crate::status::{self, Verdict};
 use crate::sys::Completion;
 use crate::table::Phase;
@@ -114,14 +114,12 @@ impl Driver {
         let Some(endpoint) = self.table.endpoint(index) else { return };
         match kind {
             Kind::Grant => self.stock.give_back(packet),
-            Kind::Bye(reason) => {
+            Kind::Bye { reason, .. } => {
                 self.stock.give_back(packet);
                 endpoint.why = Some(status::goodbye(reason, &endpoint.peer));
                 endpoint.stage = Stage::PeerEnded;
             }
-            Kind::First { .. } | Kind::More | Kind::Immediate { .. } => {
-                endpoint.held.push_back((kind, packet));
-            }
+            Kind::Part(part) => endpoint.held.push_back((part, packet)),
         }
         if endpoint.wants_to_send() {
             self.table.mark_dirty(index);
@@ -136,8 +134,8 @@ impl Driver {
             if endpoint.stage == Stage::Closing {
                 return;
             }
-            let Some((kind, packet)) = endpoint.held.pop_front() else { break };
-            match deliver(endpoint, kind, packet, &mut self.recvs, &mut self.events) {
+            let Some((part, packet)) = endpoint.held.pop_front() else { break };
+            match deliver(endpoint, part, packet, &mut self.recvs, &mut self.events) {
                 Ok(Served::Used(packet)) => self.on_used(index, packet),
                 Ok(Served::Starved) | Err(()) => return self.table.mark_starved(index),
                 Ok(Served::Ends(why, reason)) => return self.end(index, why, Some(reason)),
@@ -163,7 +161,7 @@ impl Driver {
 /// A message that is all in one packet, as most are, if nothing is before it and there is a slot
 /// that it fits.
 fn whole(endpoint: &Endpoint, kind: Kind, packet: &Packet, recvs: &mut Recvs) -> Option<Event> {
-    let Kind::First { total } = kind else { return None };
+    let Kind::Part(Part::First { total }) = kind else { return None };
     if !endpoint.is_caught_up() {
         return None;
     }
@@ -198,27 +196,27 @@ fn take_in(endpoint: &mut Endpoint, packet: &Packet) -> Result<Kind, Error> {
 
 fn deliver(
     endpoint: &mut Endpoint,
-    kind: Kind,
+    part: Part,
     packet: Packet,
     recvs: &mut Recvs,
     events: &mut std::collections::VecDeque<Event>,
 ) -> Result<Served, ()> {
-    match kind {
-        Kind::Immediate { value } => {
+    match part {
+        Part::Immediate { value } => {
             let Some(mut posted) = recvs.take() else {
-                endpoint.held.push_front((kind, packet));
+                endpoint.held.push_front((part, packet));
                 return Ok(Served::Starved);
             };
             posted.slot.set_len(0);
             events.push_back(posted.received(endpoint.id, Some(value)));
             return Ok(Served::Used(packet));
         }
-        Kind::First { total } => {
+        Part::First { total } => {
             if endpoint.assembly.is_some() {
                 return Ok(broken(endpoint, "a message inside another"));
             }
             let Some(posted) = recvs.take() else {
-                endpoint.held.push_front((kind, packet));
+                endpoint.held.push_front((part, packet));
                 return Ok(Served::Starved);
             };
             let (total, capacity) = (total as usize, posted.slot.capacity());

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::io;
 
 use fabric_core::{Event, Segment, SendBuf};
+use fabric_link::{HEAD_BYTES, Part};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffers::{OutPackets, Packet, Registry};
 use crate::endpoint::{Endpoint, Flight, Hold, Message, Outgoing, Stage};
 use crate::limits::{COPY_BYTES_MAX, POST_BATCH, SEND_QUEUE, SEND_QUEUE_RESERVE, UNSIGNALLED_MAX};
-use crate::packet::{HEAD_BYTES, Head, Kind};
+use crate::packet::{Head, Kind};
 use crate::sys::{Chain, Op, Sges, Wr};
 use crate::works::{Answer, Piece, cut};
 
@@ -122,7 +123,7 @@ impl Endpoint {
     fn add_bye(&mut self, shared: &mut Shared<'_>) -> Result<bool, NoMemory> {
         let Some(reason) = self.bye else { return Ok(false) };
         let hold = |packet| Hold::Bye { _packet: packet };
-        self.add_head(Kind::Bye(reason), hold, Signal::Always, shared)?;
+        self.add_head(Kind::Bye { reason, piece: 0 }, hold, Signal::Always, shared)?;
         self.bye = None;
         Ok(true)
     }
@@ -131,7 +132,7 @@ impl Endpoint {
         match self.out.front() {
             Some(&Outgoing::Immediate { op, value }) => {
                 let hold = |packet| Hold::Immediate { op, _packet: packet };
-                self.add_head(Kind::Immediate { value }, hold, Signal::Always, shared)?;
+                self.add_head(Kind::Part(Part::Immediate { value }), hold, Signal::Always, shared)?;
                 self.out.pop_front();
                 self.credit.on_sent();
                 Ok(true)
@@ -153,7 +154,7 @@ impl Endpoint {
 
     fn add_small(&mut self, chain: &mut Chain) {
         let Some(Outgoing::Message(message)) = self.out.pop_front() else { return };
-        let kind = Kind::First { total: message.len as u32 };
+        let kind = Kind::Part(Part::First { total: message.len as u32 });
         let parts = message.buf.segments().iter().map(Segment::filled);
         self.add_inline(kind, parts, Hold::Nothing, Signal::IfDue, chain);
         self.credit.on_sent();
@@ -196,8 +197,8 @@ impl Endpoint {
         let len = (message.len - message.posted).min(self.packet_bytes - HEAD_BYTES);
         let copied = message.copied;
         let kind = match message.begun {
-            true => Kind::More,
-            false => Kind::First { total: message.len as u32 },
+            true => Kind::Part(Part::More),
+            false => Kind::Part(Part::First { total: message.len as u32 }),
         };
         let bytes = if copied { HEAD_BYTES + len } else { HEAD_BYTES };
         let mut packet = self.packet(kind, bytes, shared)?;

@@ -6,12 +6,12 @@ use fabric_core::{
     Access, Atomics, EpId, Error, ErrorKind, Event, Exposure, OpId, Rejected, RemoteKey, Returned,
     Rma, SendBuf, Slot,
 };
+use fabric_link::Reason;
 
 use crate::domain::{VerbsDomain, check_segments, unknown_endpoint};
 use crate::endpoint::Outgoing;
 use crate::limits::{PACKET_BYTES, REGISTER_BYTES_MIN, RMA_BYTES_MAX};
 use crate::outbound;
-use crate::packet::Reason;
 use crate::region::{self, Opened};
 use crate::status;
 use crate::sys::{Mapped, Region, Rights};

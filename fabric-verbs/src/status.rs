@@ -6,10 +6,10 @@ use std::fmt;
 use std::io;
 
 use fabric_core::{Addr, Error, ErrorKind};
+use fabric_link::Reason;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use crate::packet::Reason;
 use crate::sys::Completion;
 
 /// A request that failed, as the device tells it.
