@@ -223,13 +223,18 @@ impl Link {
         }
     }
 
+    /// Whether `on_traffic` has to be told of what arrives: else nobody minds silence.
+    pub fn minds_silence(&self) -> bool {
+        self.config.heartbeat.is_some() || self.peer_ttl.is_some()
+    }
+
     /// Something arrived: any traffic is a sign of life.
     pub fn on_traffic(&mut self, now: Duration) {
         self.last_heard = now;
     }
 
     /// A PING came. Contexts over the limit are answered with their beginning.
-    pub fn on_ping(&mut self, ttl_tenths: u16, context: &[u8]) {
+    pub fn on_ping(&mut self, now: Duration, ttl_tenths: u16, context: &[u8]) {
         if self.state == LinkState::Greeting {
             return self.refuse(Fault::Protocol);
         }
@@ -237,6 +242,8 @@ impl Link {
             // Nothing follows a BYE or an ERROR.
             return;
         }
+        // From here on silence may matter that did not matter before.
+        self.last_heard = now;
         self.on_ttl(ttl_tenths);
         let mut padded = [0; CONTEXT_BYTES_MAX];
         let len = context.len().min(CONTEXT_BYTES_MAX);
@@ -516,9 +523,19 @@ mod tests {
     }
 
     #[test]
+    fn silence_counts_from_the_ping_that_first_names_a_limit() {
+        let patient = |socket_type| LinkConfig { heartbeat: None, ..config(socket_type) };
+        let mut link = Link::new(patient(SocketType::Push), Duration::ZERO);
+        link.on_hello(Duration::ZERO, &patient(SocketType::Pull).hello(b""));
+        assert_eq!((link.minds_silence(), link.poll_timeout()), (false, None));
+        link.on_ping(5000 * MS, 2, b"");
+        assert_eq!((link.minds_silence(), link.poll_timeout()), (true, Some(5200 * MS)));
+    }
+
+    #[test]
     fn a_ping_is_answered_with_its_context_cut_to_the_limit() {
         let mut link = up();
-        link.on_ping(0, &[7; 40]);
+        link.on_ping(Duration::ZERO, 0, &[7; 40]);
         let pong = LinkAction::SendPong { context: [7; CONTEXT_BYTES_MAX], len: 16 };
         assert_eq!(actions(&mut link), [pong]);
     }
@@ -527,7 +544,7 @@ mod tests {
     fn a_flood_of_pings_cannot_pile_up_answers() {
         let mut link = up();
         for _ in 0..10_000 {
-            link.on_ping(0, b"x");
+            link.on_ping(Duration::ZERO, 0, b"x");
         }
         assert!(actions(&mut link).len() <= ACTIONS_MAX);
     }

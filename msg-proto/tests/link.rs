@@ -65,7 +65,7 @@ const INPUTS: [Input; 22] = [
         link.on_hello(MS, &Hello { version: 9, version_min: VERSION + 1, ..pull_hello() });
     }),
     ("hello, too old", |link| link.on_hello(MS, &Hello { version: 0, ..pull_hello() })),
-    ("ping", |link| link.on_ping(0, b"c")),
+    ("ping", |link| link.on_ping(MS, 0, b"c")),
     ("credit, new", |link| link.on_credit(Room { messages: 9, bytes: 900 })),
     ("credit, repeated", |link| link.on_credit(Room { messages: 2, bytes: 200 })),
     ("credit, back", |link| link.on_credit(Room { messages: 9, bytes: 100 })),
@@ -121,7 +121,7 @@ fn a_window_that_grows_before_the_greeting_is_announced_behind_it() {
 #[test]
 fn nothing_follows_a_goodbye() {
     let mut link = in_state(LinkState::Closing);
-    link.on_ping(0, b"");
+    link.on_ping(Duration::ZERO, 0, b"");
     link.on_timeout(200 * MS);
     assert_eq!((drain(&mut link), link.poll_timeout()), (vec![], Some(400 * MS)));
 }
@@ -228,7 +228,7 @@ impl Pair {
         link.on_traffic(now);
         match letter {
             Letter::Hello => link.on_hello(now, &config(TYPES[1 - at]).hello(b"")),
-            Letter::Ping(ttl_tenths) => link.on_ping(ttl_tenths, b""),
+            Letter::Ping(ttl_tenths) => link.on_ping(now, ttl_tenths, b""),
             Letter::Pong => {}
             Letter::Credit(total) => link.on_credit(total),
             Letter::Message(bytes) => {

@@ -1,17 +1,15 @@
 //! Messages on their way in: frames of received slots become messages in the inbox of their peer.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use fabric_core::{EpId, Pool, Slot};
 use msg_proto::credit::{Room, Tally};
 use msg_proto::fault::Fault;
-use msg_proto::link::PeerInfo;
+use msg_proto::link::{Link, PeerInfo};
 use msg_proto::wire::{self, Frame, HEAD_BYTES};
 use smallvec::SmallVec;
 
 use super::inbox::{Found, Incoming, Run, Taken};
-use super::{Core, Net};
+use super::{Core, Heard, Net};
 use crate::monitor::{MonitorEvent, PeerId};
 use crate::options::Options;
 use crate::roles::Role;
@@ -28,15 +26,18 @@ pub(crate) const OFFER_BYTES_MIN: u64 = 4096;
 
 impl<R: Role> Core<R> {
     /// A fabric message arrived.
-    pub(crate) fn on_slot(&mut self, port: usize, ep: EpId, slot: Slot, now: Duration) {
+    pub(crate) fn on_slot(&mut self, port: usize, ep: EpId, slot: Slot, heard: &mut Heard) {
         self.net.ports[port].posted -= 1;
         let lends = self.net.lends(&slot);
         let Some(&peer) = self.net.ports[port].by_ep.get(&ep) else {
             self.net.repost(port, slot);
             return;
         };
-        if let Some(link) = &mut self.net.peer_mut(peer).link {
-            link.on_traffic(now);
+        if self.net.peer(peer).link.as_ref().is_some_and(Link::minds_silence) {
+            let now = heard.at(&self.net);
+            if let Some(link) = &mut self.net.peer_mut(peer).link {
+                link.on_traffic(now);
+            }
         }
         if lends {
             self.on_frames(peer, ep, &Source::Lent(&slot.freeze()));
@@ -175,7 +176,7 @@ impl<R: Role> Core<R> {
                 self.drain_link(peer);
             }
             Frame::Ping { ttl_tenths, context } => {
-                link.on_ping(ttl_tenths, context);
+                link.on_ping(now, ttl_tenths, context);
                 self.net.note_deadline(peer);
             }
             Frame::Pong { .. } => {}

@@ -105,6 +105,20 @@ pub(crate) struct Net {
     scratch_events: Vec<Event>,
 }
 
+/// What a look for what came in brought.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    anything: bool,
+    at: Option<Duration>,
+}
+
+impl Heard {
+    /// When that was. The clock is read for the first who asks: mostly nobody has to know.
+    fn at(&mut self, net: &Net) -> Duration {
+        *self.at.get_or_insert_with(|| net.now())
+    }
+}
+
 /// One socket without its lock.
 pub(crate) struct Core<R> {
     pub(crate) net: Net,
@@ -258,18 +272,18 @@ impl<R: Role> Core<R> {
     /// One turn; says whether anything happened. Never blocks.
     pub(crate) fn turn(&mut self) -> bool {
         self.net.flush();
-        let heard_at = self.poll_ports();
-        self.after_poll(heard_at)
+        let heard = self.poll_ports();
+        self.after_poll(heard)
     }
 
     /// As `turn`, when everything was flushed and nothing is due but what comes in.
     pub(crate) fn look(&mut self) -> bool {
-        let heard_at = self.poll_ports();
-        heard_at.is_some() && self.after_poll(heard_at)
+        let heard = self.poll_ports();
+        heard.anything && self.after_poll(heard)
     }
 
-    fn after_poll(&mut self, heard_at: Option<Duration>) -> bool {
-        let progress = self.run_due(heard_at) || heard_at.is_some();
+    fn after_poll(&mut self, mut heard: Heard) -> bool {
+        let progress = self.run_due(&mut heard) || heard.anything;
         if progress {
             self.net.flush();
             self.net.progressed = true;
@@ -277,36 +291,34 @@ impl<R: Role> Core<R> {
         progress
     }
 
-    /// Takes what came in; says when that was, if anything has.
-    fn poll_ports(&mut self) -> Option<Duration> {
-        let mut heard_at = None;
+    /// Takes what came in.
+    fn poll_ports(&mut self) -> Heard {
+        let mut heard = Heard::default();
         for port in 0..self.net.ports.len() {
-            heard_at = self.poll_port(port).or(heard_at);
+            self.poll_port(port, &mut heard);
         }
-        heard_at
+        heard
     }
 
-    fn poll_port(&mut self, port: usize) -> Option<Duration> {
+    fn poll_port(&mut self, port: usize, heard: &mut Heard) {
         let mut events = std::mem::take(&mut self.net.scratch_events);
         let found = self.net.ports[port].domain.poll(&mut events, EVENTS_MAX);
         if found == 0 {
             self.net.scratch_events = events;
-            self.net.post_receives(port);
-            return None;
+            return self.net.post_receives(port);
         }
-        let now = self.net.now();
+        heard.anything = true;
         for event in events.drain(..) {
-            self.on_event(port, event, now);
+            self.on_event(port, event, heard);
         }
         self.net.revoke_allowances();
         self.net.scratch_events = events;
         self.net.post_receives(port);
-        Some(now)
     }
 
-    fn on_event(&mut self, port: usize, event: Event, now: Duration) {
+    fn on_event(&mut self, port: usize, event: Event, heard: &mut Heard) {
         match event {
-            Event::Received { ep, slot, .. } => self.on_slot(port, ep, slot, now),
+            Event::Received { ep, slot, .. } => self.on_slot(port, ep, slot, heard),
             Event::Sent { ep, buf, result, .. } => {
                 drop(buf);
                 self.on_sent(port, ep, result.is_ok());
@@ -341,12 +353,11 @@ impl<R: Role> Core<R> {
 
     /// Runs deadlines that are due. What has arrived counts first: when this side was slow, peers
     /// are not held silent while their words wait to be read.
-    fn run_due(&mut self, heard_at: Option<Duration>) -> bool {
-        let now = || heard_at.unwrap_or_else(|| self.net.now());
-        let due = self.next_deadline().is_some_and(|at| at <= now());
+    fn run_due(&mut self, heard: &mut Heard) -> bool {
+        let due = self.next_deadline().is_some_and(|at| at <= heard.at(&self.net));
         if due {
             let mut polls = 0..POLLS_BEFORE_DUE_MAX;
-            while polls.next().is_some() && self.poll_ports().is_some() {}
+            while polls.next().is_some() && self.poll_ports().anything {}
             self.on_timeout();
         }
         due

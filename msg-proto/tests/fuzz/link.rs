@@ -67,7 +67,7 @@ impl Scene {
         match step {
             0..40 => self.hello(&legal_hello(script)),
             40..45 => self.hello(&any_hello(script)),
-            45..75 => self.link.on_ping(script.number() as u16, script.bytes(40)),
+            45..75 => self.link.on_ping(self.now, script.number() as u16, script.bytes(40)),
             75..105 => self.credit(self.more(script)),
             105..110 => self.credit(Room { messages: script.number(), bytes: script.number() }),
             110..150 => self.message(script.number()),
