@@ -52,6 +52,11 @@ impl<P: Peer> FairQueue<P> {
         self.ring.advance();
     }
 
+    /// A peer that need not stand in line has had its turn.
+    pub fn served(&mut self, peer: P) {
+        self.ring.chose(peer);
+    }
+
     /// Whether a peer is ready.
     pub fn is_ready(&self, peer: P) -> bool {
         self.ring.contains(peer)
@@ -110,6 +115,17 @@ mod tests {
         queue.idle(1);
         queue.ready(1);
         assert_eq!((queue.next(), queue.next()), (Some(2), Some(1)));
+    }
+
+    #[test]
+    fn rep_02_who_was_served_out_of_line_waits_for_the_others() {
+        let mut queue = FairQueue::new();
+        queue.served(2);
+        (0..4).for_each(|peer| queue.ready(peer));
+        let served: Vec<u32> = (0..4).filter_map(|_| queue.next()).collect();
+        assert_eq!(served, [3, 0, 1, 2]);
+        queue.served(1);
+        assert_eq!(queue.next(), Some(2));
     }
 
     proptest! {

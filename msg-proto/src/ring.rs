@@ -72,6 +72,12 @@ impl<P: Peer> Ring<P> {
         Some(peer)
     }
 
+    /// A peer, in the circle or not, was the last one chosen.
+    pub(crate) fn chose(&mut self, peer: P) {
+        self.last = Some(peer);
+        self.turn = self.peers.partition_point(|other| *other <= peer);
+    }
+
     fn at(&self) -> usize {
         if self.turn < self.peers.len() { self.turn } else { 0 }
     }

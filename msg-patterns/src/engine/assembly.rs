@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::Net;
 use super::inbound::OFFER_BYTES_MIN;
 use super::inbox::Incoming;
-use super::peer::{Fragments, Peer};
+use super::peer::{Assembly, Fragments, Peer};
 use crate::monitor::PeerId;
 
 /// Most parts of a message: empty parts cost memory too.
@@ -48,12 +48,16 @@ impl Net {
         id: u64,
         envelope: &[u8],
     ) -> Result<Incoming, Fault> {
-        let entry = self.peer_mut(peer);
-        if entry.assembly.message.is_some() || entry.assembly.fragments.is_some() {
-            return Err(Fault::Protocol);
+        self.require_between(peer)?;
+        Ok(begun(self.peer_mut(peer), Some((id, copy_of(envelope)))))
+    }
+
+    /// A message may begin only where none is under way.
+    pub(super) fn require_between(&self, peer: PeerId) -> Result<(), Fault> {
+        match &self.peer(peer).assembly {
+            Assembly { message: None, fragments: None, .. } => Ok(()),
+            _ => Err(Fault::Protocol),
         }
-        // Envelopes are short and may be kept for long: they do not hold a slot.
-        Ok(begun(entry, Some((id, copy_of(envelope)))))
     }
 
     /// The first fragment of a part; the part itself if that was all of it.
@@ -118,7 +122,8 @@ impl Net {
     }
 }
 
-fn copy_of(envelope: &[u8]) -> Bytes {
+/// Envelopes are short and may be kept for long: they do not hold a slot.
+pub(super) fn copy_of(envelope: &[u8]) -> Bytes {
     if envelope.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(envelope) }
 }
 

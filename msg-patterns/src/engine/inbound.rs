@@ -8,6 +8,7 @@ use msg_proto::link::{Link, PeerInfo};
 use msg_proto::wire::{self, Frame, HEAD_BYTES};
 use smallvec::SmallVec;
 
+use super::assembly::copy_of;
 use super::inbox::{Found, Incoming, Run, Taken};
 use super::{Core, Heard, Net};
 use crate::monitor::{MonitorEvent, PeerId};
@@ -112,11 +113,22 @@ impl<R: Role> Core<R> {
         if body.len() > self.net.options.message_bytes_max {
             return Err(Fault::TooLong);
         }
-        let mut message = self.net.tagged(peer, id, envelope)?;
-        message.size = body.len() as u64;
-        message.parts.push(source.part(body));
-        self.on_message(peer, message)?;
+        self.net.require_between(peer)?;
+        if !self.goes_first(peer, id, source) {
+            let mut message = self.net.tagged(peer, id, envelope)?;
+            message.size = body.len() as u64;
+            message.parts.push(source.part(body));
+            self.on_message(peer, message)?;
+        } else if self.net.count_message(peer, body.len() as u64) {
+            self.role.on_first(&mut self.net, peer, (id, copy_of(envelope)), source.part(body));
+        }
         Ok(Some(HEAD_BYTES + body.len()))
+    }
+
+    fn goes_first(&self, peer: PeerId, id: u64, source: &Source<'_>) -> bool {
+        matches!(source, Source::Copied(_))
+            && self.net.peer(peer).leaving.is_none()
+            && self.role.goes_first(&self.net, peer, id)
     }
 
     fn on_frame(
@@ -211,14 +223,9 @@ impl<R: Role> Core<R> {
 
     /// A message is complete, but for parts that are still being read.
     fn on_message(&mut self, peer: PeerId, message: Incoming) -> Result<(), Fault> {
-        let entry = self.net.peer_mut(peer);
-        let Some(link) = &mut entry.link else { return Ok(()) };
-        if link.on_message(message.size).is_err() {
-            return Ok(()); // The link has refused the peer.
+        if !self.net.count_message(peer, message.size) {
+            return Ok(());
         }
-        entry.received += 1;
-        self.net.counters.received += 1;
-        self.net.counters.received_bytes += message.size;
         let malformed = R::NEEDS_TAG && message.tag.is_none();
         let leaving = self.net.peer(peer).leaving.is_some();
         if !malformed && !leaving && self.role.admits(&mut self.net, peer, &message) {
@@ -295,6 +302,18 @@ impl Net {
         between && entry.is_up() && entry.leaving.is_none() && !self.options.conflate
     }
 
+    /// Counts a message of `peer`; if it may not send any, its link refuses it.
+    fn count_message(&mut self, peer: PeerId, size: u64) -> bool {
+        let entry = self.peer_mut(peer);
+        let granted = entry.link.as_mut().is_some_and(|link| link.on_message(size).is_ok());
+        if granted {
+            entry.received += 1;
+            self.counters.received += 1;
+            self.counters.received_bytes += size;
+        }
+        granted
+    }
+
     /// Counts messages of `peer` if it may send them all; if not, nothing changes.
     fn count_received(&mut self, peer: PeerId, tally: Tally) -> bool {
         let entry = self.peer_mut(peer);
@@ -358,8 +377,7 @@ impl Net {
     /// The oldest message of `peer`, if it is whole.
     pub(crate) fn take(&mut self, peer: PeerId) -> Option<Taken> {
         let mut taken = self.peer_mut(peer).inbox.take()?;
-        self.counters.delivered += 1;
-        self.consumed(peer, taken.epoch, taken.size);
+        self.on_delivered(peer, taken.epoch, taken.size);
         if self.pool_short {
             unpin(&mut taken);
         }
@@ -387,6 +405,13 @@ impl Net {
             _ => AfterRun::Nothing,
         };
         Some((body, next))
+    }
+
+    /// A message of `size` bytes that came over the connection with number `epoch` leaves the
+    /// engine.
+    pub(crate) fn on_delivered(&mut self, peer: PeerId, epoch: u32, size: u64) {
+        self.counters.delivered += 1;
+        self.consumed(peer, epoch, size);
     }
 
     fn consumed(&mut self, peer: PeerId, epoch: u32, size: u64) {

@@ -10,7 +10,7 @@ use msg_proto::wire::Frame;
 use std::time::Duration;
 
 use crate::engine::inbound::AfterRun;
-use crate::engine::inbox::{Incoming, Run, Taken};
+use crate::engine::inbox::{Incoming, Run, Tag, Taken};
 use crate::engine::{Net, Room};
 use crate::monitor::PeerId;
 
@@ -58,6 +58,12 @@ pub(crate) trait Role: Send + 'static {
     fn admits_lone(&self, _body: &[u8]) -> bool {
         false
     }
+    /// Whether the message that comes from `peer` behind this tag need not stand in line.
+    fn goes_first(&self, _net: &Net, _peer: PeerId, _id: u64) -> bool {
+        false
+    }
+    /// A message that need not; `body` is its only part. It is to be told when it is delivered.
+    fn on_first(&mut self, _net: &mut Net, _peer: PeerId, _tag: Tag, _body: Bytes) {}
     /// The oldest message of the peer is whole.
     fn on_ready(&mut self, _net: &mut Net, _peer: PeerId) {}
     /// Deadlines up to `now` are due.

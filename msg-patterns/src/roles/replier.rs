@@ -8,7 +8,7 @@ use msg_proto::types::SocketType;
 
 use super::{Role, next_ready};
 use crate::Message;
-use crate::engine::inbox::Incoming;
+use crate::engine::inbox::{Incoming, Tag};
 use crate::engine::peer::{Head, Outgoing};
 use crate::engine::{Net, Room};
 use crate::ids::IdMap;
@@ -16,35 +16,68 @@ use crate::monitor::PeerId;
 
 /// The answering end.
 pub(crate) struct Replier {
+    /// Goes before all others.
+    first: Option<First>,
     ready: FairQueue<PeerId>,
     replies: Replies<PeerId>,
     envelopes: IdMap<Ticket, Bytes>,
 }
 
+/// A request that came when no other waited.
+struct First {
+    peer: PeerId,
+    tag: Tag,
+    body: Bytes,
+}
+
 impl Replier {
     pub(crate) fn new() -> Self {
-        Self { ready: FairQueue::new(), replies: Replies::new(), envelopes: IdMap::default() }
+        Self {
+            first: None,
+            ready: FairQueue::new(),
+            replies: Replies::new(),
+            envelopes: IdMap::default(),
+        }
     }
 
     /// The next request, if there is one.
     pub(crate) fn receive(&mut self, net: &mut Net) -> Option<(Message, Ticket)> {
+        self.receive_first(net).or_else(|| self.receive_ready(net))
+    }
+
+    fn receive_first(&mut self, net: &mut Net) -> Option<(Message, Ticket)> {
+        let First { peer, tag, body } = self.first.take()?;
+        if !net.peer(peer).is_up() {
+            net.discard(peer, body.len() as u64);
+            return None;
+        }
+        net.on_delivered(peer, net.peer(peer).epoch, body.len() as u64);
+        self.ready.served(peer);
+        Some((body.into(), self.accept(peer, tag)))
+    }
+
+    fn receive_ready(&mut self, net: &mut Net) -> Option<(Message, Ticket)> {
         loop {
             let (peer, message) = next_ready(&mut self.ready, net)?;
             // Nobody would get the reply, or another one under the same id.
             let gone = !net.peer(peer).is_up() || net.peer(peer).epoch != message.epoch;
             net.remove_if_read(peer);
-            let Some((id, envelope)) = message.tag else { continue };
+            let Some(tag) = message.tag else { continue };
             if gone {
                 net.counters.discarded += 1;
                 net.counters.delivered -= 1;
                 continue;
             }
-            let ticket = self.replies.on_request(peer, id);
-            if !envelope.is_empty() {
-                self.envelopes.insert(ticket, envelope);
-            }
-            return Some((Message::of(message.parts), ticket));
+            return Some((Message::of(message.parts), self.accept(peer, tag)));
         }
+    }
+
+    fn accept(&mut self, peer: PeerId, (id, envelope): Tag) -> Ticket {
+        let ticket = self.replies.on_request(peer, id);
+        if !envelope.is_empty() {
+            self.envelopes.insert(ticket, envelope);
+        }
+        ticket
     }
 
     /// Answers. A reply whose asker is gone or has no room is dropped and counted (REP-05, REP-06);
@@ -98,6 +131,9 @@ impl Role for Replier {
 
     fn on_gone(&mut self, net: &mut Net, peer: PeerId, last: bool) {
         self.replies.on_gone(peer);
+        if self.first.take_if(|first| first.peer == peer).is_some() {
+            net.counters.discarded += 1;
+        }
         if last && net.peer(peer).inbox.is_empty() {
             self.ready.remove(peer);
         }
@@ -105,6 +141,14 @@ impl Role for Replier {
 
     fn admits(&mut self, _net: &mut Net, _peer: PeerId, _message: &Incoming) -> bool {
         true
+    }
+
+    fn goes_first(&self, net: &Net, peer: PeerId, _id: u64) -> bool {
+        self.first.is_none() && self.ready.is_empty() && net.peer(peer).inbox.is_empty()
+    }
+
+    fn on_first(&mut self, _net: &mut Net, peer: PeerId, tag: Tag, body: Bytes) {
+        self.first = Some(First { peer, tag, body });
     }
 
     fn on_ready(&mut self, _net: &mut Net, peer: PeerId) {

@@ -3,13 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use bytes::Bytes;
 use msg_proto::fault::Fault;
 use msg_proto::requests::{Lost, Reply, RequestId, Requests};
 use msg_proto::round_robin::RoundRobin;
 use msg_proto::types::SocketType;
 
 use super::{Role, why_none};
-use crate::engine::inbox::Incoming;
+use crate::engine::inbox::{Incoming, Tag};
 use crate::engine::peer::{Head, Outgoing};
 use crate::engine::{Net, Room};
 use crate::ids::IdMap;
@@ -25,8 +26,7 @@ pub(crate) struct Requester {
     /// With `retry`: requests that may have to be sent again.
     kept: IdMap<RequestId, Message>,
     waiting: Waiting,
-    /// What became of requests, until it is asked for.
-    results: IdMap<RequestId, Result<Message, Error>>,
+    results: Results,
     scratch: Vec<(RequestId, Lost)>,
 }
 
@@ -38,7 +38,7 @@ impl Requester {
             retry: options.retry || options.resend_after.is_some(),
             kept: IdMap::default(),
             waiting: Waiting::default(),
-            results: IdMap::default(),
+            results: Results::default(),
             scratch: Vec::new(),
         }
     }
@@ -96,9 +96,9 @@ impl Requester {
     }
 
     /// What became of a request, if anything has.
-    pub(crate) fn take_result(&mut self, id: RequestId) -> Option<Result<Message, Error>> {
+    pub(crate) fn take_result(&mut self, id: RequestId) -> Option<Outcome> {
         let cancelled = || Err(Error::new(ErrorKind::State, "another request took its place"));
-        self.results.remove(&id).or_else(|| (!self.requests.is_open(id)).then(cancelled))
+        self.results.remove(id).or_else(|| (!self.requests.is_open(id)).then(cancelled))
     }
 
     /// Nobody wants the request any more: it is not sent if that can be helped, and a late reply is
@@ -112,17 +112,17 @@ impl Requester {
     pub(crate) fn abandon(&mut self, id: RequestId) {
         self.requests.cancel(id);
         self.kept.remove(&id);
-        self.results.remove(&id);
+        self.results.remove(id);
     }
 
-    fn finish(&mut self, id: RequestId, result: Result<Message, Error>) {
+    fn finish(&mut self, id: RequestId, result: Outcome) {
         self.waiting.remove(id);
         self.requests.cancel(id);
         self.keep_result(id, result);
     }
 
     /// The request is done with, until somebody asks what became of it.
-    fn keep_result(&mut self, id: RequestId, result: Result<Message, Error>) {
+    fn keep_result(&mut self, id: RequestId, result: Outcome) {
         if self.retry {
             self.kept.remove(&id);
         }
@@ -206,6 +206,18 @@ impl Role for Requester {
         id.is_some_and(|id| self.requests.holder(id) == Some(peer))
     }
 
+    /// Replies are told apart by their ids, so their order does not matter.
+    fn goes_first(&self, _net: &Net, peer: PeerId, id: u64) -> bool {
+        self.requests.holder(RequestId(id)) == Some(peer)
+    }
+
+    fn on_first(&mut self, net: &mut Net, peer: PeerId, (id, _): Tag, body: Bytes) {
+        net.on_delivered(peer, net.peer(peer).epoch, body.len() as u64);
+        let id = RequestId(id);
+        self.requests.cancel(id);
+        self.keep_result(id, Ok(body.into()));
+    }
+
     fn on_ready(&mut self, net: &mut Net, peer: PeerId) {
         while let Some(message) = net.take(peer) {
             let Some((id, _)) = message.tag else { continue };
@@ -242,6 +254,28 @@ fn take_unsent(net: &mut Net, peer: PeerId) -> HashMap<RequestId, Message> {
         Head::None | Head::Reply { .. } => None,
     });
     unsent.flatten().collect()
+}
+
+type Outcome = Result<Message, Error>;
+
+/// What became of requests, until it is asked for. Mostly that is one, which then stands here.
+#[derive(Default)]
+struct Results {
+    last: Option<(RequestId, Outcome)>,
+    others: IdMap<RequestId, Outcome>,
+}
+
+impl Results {
+    fn insert(&mut self, id: RequestId, result: Outcome) {
+        if let Some((id, result)) = self.last.replace((id, result)) {
+            self.others.insert(id, result);
+        }
+    }
+
+    fn remove(&mut self, id: RequestId) -> Option<Outcome> {
+        let last = self.last.take_if(|(last, _)| *last == id);
+        last.map(|(_, result)| result).or_else(|| self.others.remove(&id))
+    }
 }
 
 /// Requests that wait for a peer with room.
