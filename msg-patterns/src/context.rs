@@ -125,10 +125,12 @@ impl Context {
         Ok(Lease { background, backends: state.backends.clone(), context: self.clone() })
     }
 
-    pub(crate) fn add(&self, socket: Weak<dyn Driven>) {
+    pub(crate) fn add(&self, socket: &Arc<dyn Driven>) {
         let mut state = self.0.state.lock();
-        state.sockets.retain(|socket| socket.strong_count() > 0);
-        state.sockets.push(socket.clone());
+        if state.sockets.len() > 2 * state.open {
+            state.sockets.retain(|socket| socket.strong_count() > 0);
+        }
+        state.sockets.push(Arc::downgrade(socket));
         if let Some(background) = &state.background {
             background.add(socket);
         }

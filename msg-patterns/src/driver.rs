@@ -116,7 +116,7 @@ impl<R: Role> Shared<R> {
             changed: Condvar::new(),
             contenders: AtomicUsize::new(0),
             wakers: Mutex::new(Vec::new()),
-            flags: Flags::default(),
+            flags: Flags::new(background.new_key()),
             background,
         }
     }
@@ -149,7 +149,7 @@ impl<R: Role> Shared<R> {
         state.core.net.flush();
         self.learn_ports(&state);
         self.leave(&mut state);
-        self.background.nudge();
+        self.background.nudge(&self.flags);
         Ok(value)
     }
 
@@ -213,7 +213,7 @@ impl<R: Role> Shared<R> {
         let due = state.core.next_deadline();
         if due.is_some_and(|due| state.due_known.is_none_or(|known| due < known)) {
             state.due_known = due;
-            self.background.nudge();
+            self.background.nudge(&self.flags);
         }
     }
 
@@ -224,7 +224,25 @@ impl<R: Role> Shared<R> {
         if state.sleepers > 0 {
             self.changed.notify_all();
         }
-        self.flags.rouse(&self.background);
+        self.follow_up(state);
+    }
+
+    /// What a call left undone that the descriptors will not tell of is told the background thread,
+    /// if it relies on them.
+    #[inline]
+    fn follow_up(&self, state: &mut Guard<'_, R>) {
+        if self.flags.is_left_alone() {
+            self.tell_rest(state);
+        }
+    }
+
+    #[cold]
+    fn tell_rest(&self, state: &mut Guard<'_, R>) {
+        // A call that looks for what came in may use up what made a descriptor ready.
+        let told = self.flags.is_watched() && arm_all(state) == Some(None);
+        if !told {
+            self.flags.attend(&self.background);
+        }
     }
 
     /// One step of the driver: sleep until something happens, then take a turn.
@@ -321,7 +339,7 @@ impl<R: Role> Shared<R> {
         self.flags.closed.store(true, Ordering::SeqCst);
         self.changed.notify_all();
         drop(state);
-        self.background.nudge();
+        self.background.nudge(&self.flags);
     }
 
     fn linger(&self, state: &mut Guard<'_, R>, linger: Linger) {
@@ -393,9 +411,11 @@ impl<R: Role> Driven for Shared<R> {
         self.tell_sleepers(&state);
         state.due_known = state.core.next_deadline();
         let due = state.due_known.map(|at| at.saturating_sub(state.core.net.now()));
-        Some(arm_all(&mut state).map_or(Next::again(), |armed| Next {
-            within: [due, armed].into_iter().flatten().min(),
-        }))
+        let within = match arm_all(&mut state) {
+            Some(armed) => [due, armed].into_iter().flatten().min(),
+            None => Some(Duration::ZERO),
+        };
+        Some(Next { within, fds: state.core.net.ports.len() })
     }
 
     fn fds(&self) -> Option<Vec<OwnedFd>> {

@@ -31,6 +31,7 @@ impl<R: Role> Shared<R> {
         if std::mem::take(&mut state.core.net.progressed) {
             self.tell_sleepers(&state);
         }
+        self.follow_up(&mut state);
         Some(value)
     }
 
@@ -139,6 +140,7 @@ impl<R: Role> Shared<R> {
         self.tell_sleepers(state);
         self.tell_deadline(state);
         self.flags.count_flush();
+        self.follow_up(state);
     }
 }
 

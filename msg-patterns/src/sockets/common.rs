@@ -8,6 +8,7 @@ use fabric_core::Addr;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use crate::background::Driven;
 use crate::context::Lease;
 use crate::driver::{Patience, Shared, Stop};
 use crate::engine::{Core, Net, Room};
@@ -41,8 +42,8 @@ impl<R: Role> Handle<R> {
         let message_bytes_max = options.message_bytes_max;
         let net = Net::new::<R>(options, abilities, lease.backends.clone());
         let shared = Arc::new(Shared::new(Core { net, role }, lease.background.clone()));
-        let weak = Arc::downgrade(&shared);
-        lease.context().add(weak);
+        let driven: Arc<dyn Driven> = shared.clone();
+        lease.context().add(&driven);
         Ok(Arc::new(Self { shared, message_bytes_max, lease: Mutex::new(Some(lease)) }))
     }
 
