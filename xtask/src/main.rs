@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod circumstances;
 mod conformance;
 mod files;
 mod guest;

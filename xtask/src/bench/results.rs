@@ -1,9 +1,6 @@
 //! Everything that was measured, with its medians.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +9,7 @@ use super::contender::Contender;
 use super::metric::{Metric, Sample};
 use super::play::Ground;
 use super::targets::{Judged, Target, judge};
+use crate::circumstances::{commit, kernel, now, processor};
 
 /// A run of the benchmark.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -94,10 +92,10 @@ impl Results {
             drivers.filter_map(|(driver, outcome)| Some((driver, outcome.as_ref().err()?)));
         Self {
             version: 1,
-            taken_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |at| at.as_secs()),
+            taken_at: now(),
             processor: processor(),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
-            kernel: read("/proc/sys/kernel/osrelease"),
+            kernel: kernel(),
             commit: commit(),
             repetitions,
             seconds: 0,
@@ -174,23 +172,6 @@ impl Row {
         let medians = raw.filter_map(|contender| self.median(contender, metric));
         medians.reduce(if metric.is_rate() { f64::max } else { f64::min })
     }
-}
-
-fn processor() -> String {
-    let text = read("/proc/cpuinfo");
-    let line = text.lines().find(|line| line.starts_with("model name"));
-    let name = line.and_then(|line| line.split_once(':'));
-    name.map_or_else(|| "unknown".into(), |(_, name)| name.trim().to_owned())
-}
-
-fn read(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
-}
-
-fn commit() -> String {
-    let output = Command::new("git").args(["describe", "--always", "--dirty"]).output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    text.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::super::cells::Test;
 use super::super::metric::Metric;
 use super::super::results::{Entry, Results, Row, Stat};
 use super::super::targets::{Judged, Verdict};
+use crate::circumstances::date;
 
 /// Rows of text below a head.
 #[derive(Debug, Clone)]
@@ -130,33 +131,6 @@ pub(super) fn circumstances(results: &Results) -> String {
     )
 }
 
-/// The day in UTC, by the calendar's own arithmetic (proleptic Gregorian, days since 1970-01-01).
-fn date(seconds: u64) -> String {
-    let mut days = seconds / 86_400;
-    let mut year = 1970;
-    loop {
-        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let length = if leap { 366 } else { 365 };
-        if days < length {
-            return month_and_day(year, days, leap);
-        }
-        days -= length;
-        year += 1;
-    }
-}
-
-fn month_and_day(year: u64, mut days: u64, leap: bool) -> String {
-    let february = if leap { 29 } else { 28 };
-    for (month, length) in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31].iter().enumerate()
-    {
-        if days < *length {
-            return format!("{year}-{:02}-{:02}", month + 1, days + 1);
-        }
-        days -= length;
-    }
-    format!("{year}-12-31")
-}
-
 /// Three digits that count.
 pub(super) fn short(value: f64) -> String {
     match value.abs() {
@@ -173,19 +147,6 @@ pub(super) fn short(value: f64) -> String {
 mod tests {
     use super::super::testing::results;
     use super::*;
-
-    #[test]
-    fn a_day_is_found_from_seconds() {
-        for (seconds, day) in [
-            (0, "1970-01-01"),
-            (951_782_399, "2000-02-28"),
-            (951_782_400, "2000-02-29"),
-            (1_735_689_599, "2024-12-31"),
-            (4_107_542_400, "2100-03-01"),
-        ] {
-            assert_eq!(date(seconds), day);
-        }
-    }
 
     #[test]
     fn figures_are_short() {
