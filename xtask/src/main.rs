@@ -17,6 +17,7 @@ mod report;
 mod rules;
 mod source;
 mod steps;
+mod suite;
 mod tidy;
 
 use std::process::ExitCode;

@@ -8,12 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::target_dir;
+use crate::suite::Suite;
 
 /// The release that has it.
 pub(super) const SUITE: &str = "trixie";
-
-const MIRROR: &str = "http://deb.debian.org/debian";
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// The library, what it links, and its headers.
 const PACKAGES: &[&str] = &[
@@ -104,36 +102,7 @@ impl Newer {
 
 fn fetch_into(dir: &Path) -> Result<(), String> {
     println!("fetching libfabric of {SUITE}");
-    for sub in ["lists/partial", "cache/archives/partial", "archives", "root"] {
-        let path = dir.join(sub);
-        fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    let source = format!("deb [signed-by={KEYRING}] {MIRROR} {SUITE} main\n");
-    fs::write(dir.join("sources.list"), source).map_err(|error| error.to_string())?;
-    run(apt(dir).args(["update", "-q"]))?;
-    run(apt(dir).current_dir(dir.join("archives")).args(["download", "-q"]).args(PACKAGES))?;
-    let entries = fs::read_dir(dir.join("archives")).map_err(|error| error.to_string())?;
-    for entry in entries.flatten() {
-        run(Command::new("dpkg").arg("-x").arg(entry.path()).arg(dir.join("root")))?;
-    }
-    Ok(())
-}
-
-/// apt with lists, sources and caches of its own.
-fn apt(dir: &Path) -> Command {
-    let mut command = Command::new("apt-get");
-    let settings = [
-        ("Dir::Etc::sourcelist", dir.join("sources.list")),
-        ("Dir::Etc::sourceparts", "/dev/null".into()),
-        ("Dir::State::lists", dir.join("lists")),
-        ("Dir::State::status", "/dev/null".into()),
-        ("Dir::Cache", dir.join("cache")),
-        ("APT::Sandbox::User", "root".into()),
-    ];
-    for (name, value) in settings {
-        command.arg("-o").arg(format!("{name}={}", value.display()));
-    }
-    command
+    Suite::open(dir, SUITE)?.unpack(PACKAGES, &dir.join("root")).map(drop)
 }
 
 fn run(command: &mut Command) -> Result<(), String> {
