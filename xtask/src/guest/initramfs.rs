@@ -21,6 +21,9 @@ const MODULES: &[&str] = &[
     "crc32c_generic",
 ];
 
+/// Newer kernels have them inside.
+const OPTIONAL: &[&str] = &["crc32_generic", "crc32c_generic"];
+
 const APPLETS: &[&str] = &["sh", "mount", "insmod", "mkdir", "cp", "echo", "sleep", "switch_root"];
 
 /// The archive. `settings` and `command` are shell scripts for `main.sh`.
@@ -51,7 +54,7 @@ pub(super) fn build(
 
 /// Numbered, since they are loaded in the order of their names.
 fn add_modules(archive: &mut Archive, kernel: &Kernel) -> Result<(), String> {
-    for (number, file) in kernel.module_files(MODULES)?.iter().enumerate() {
+    for (number, file) in kernel.module_files(MODULES, OPTIONAL)?.iter().enumerate() {
         archive.file(&format!("modules/{number:02}.ko"), &module(file)?);
     }
     Ok(())

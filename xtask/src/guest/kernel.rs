@@ -36,14 +36,22 @@ impl Kernel {
     }
 
     /// The files of the given modules and of those they need, in the order in which to load them.
-    /// What is built in has none.
+    /// What is built in has none, and neither has what is `optional` and not there.
     ///
     /// # Errors
     /// When the kernel has no such module.
-    pub(super) fn module_files(&self, modules: &[&str]) -> Result<Vec<PathBuf>, String> {
+    pub(super) fn module_files(
+        &self,
+        modules: &[&str],
+        optional: &[&str],
+    ) -> Result<Vec<PathBuf>, String> {
         let mut files = Vec::new();
         for module in modules {
-            for file in self.needed_by(module)? {
+            let needed = match self.needed_by(module) {
+                Err(_) if optional.contains(module) => Vec::new(),
+                needed => needed?,
+            };
+            for file in needed {
                 if !files.contains(&file) {
                     files.push(file);
                 }
@@ -97,14 +105,22 @@ fn directories(cache: &Path) -> Vec<String> {
 
 fn open(base: &Path) -> Result<Kernel, String> {
     merge_usr(base)?;
-    let image = first(&base.join("boot"), "vmlinuz-")?;
-    let name = image.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let release = name.trim_start_matches("vmlinuz-").to_owned();
-    let kernel = Kernel { image, release, base: base.to_owned() };
+    let release = file_name(&first(&base.join("lib/modules"), "")?);
+    let kernel = Kernel { image: image(base, &release)?, release, base: base.to_owned() };
     if !kernel.modules().join(&kernel.release).join("modules.dep.bin").exists() {
         tools::output("depmod", [&*base_option(base), &*kernel.release])?;
     }
     Ok(kernel)
+}
+
+/// Newer packages have it beside its modules.
+fn image(base: &Path, release: &str) -> Result<PathBuf, String> {
+    let newer = base.join("lib/modules").join(release).join("vmlinuz");
+    if newer.exists() { Ok(newer) } else { first(&base.join("boot"), "vmlinuz-") }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn base_option(base: &Path) -> String {
@@ -146,5 +162,19 @@ mod tests {
         assert_eq!(newest(&names, "6.1").unwrap(), "linux-image-6.1.0-57-amd64");
         assert_eq!(newest(&names, "6.12").unwrap(), "linux-image-6.12.117+deb12-amd64");
         assert_eq!(newest(&names, "5.10"), None);
+    }
+
+    #[test]
+    fn an_image_beside_its_modules_is_found_too() {
+        let base = std::env::temp_dir().join(format!("kernel-{}", std::process::id()));
+        let modules = base.join("lib/modules/7.2");
+        for dir in [&modules, &base.join("boot")] {
+            fs::create_dir_all(dir).unwrap();
+        }
+        fs::write(base.join("boot/vmlinuz-7.2"), []).unwrap();
+        assert_eq!(image(&base, "7.2").unwrap(), base.join("boot/vmlinuz-7.2"));
+        fs::write(modules.join("vmlinuz"), []).unwrap();
+        assert_eq!(image(&base, "7.2").unwrap(), modules.join("vmlinuz"));
+        fs::remove_dir_all(&base).unwrap();
     }
 }
