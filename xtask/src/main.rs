@@ -12,6 +12,7 @@ mod layers;
 mod left_out;
 mod lex;
 mod libfabric;
+mod matrix;
 mod process;
 mod report;
 mod rules;
@@ -71,6 +72,8 @@ enum Task {
     TestSoftroce(guest::TestArguments),
     /// Runs what goes over libfabric, with this host's version and with a newer one
     TestLibfabric(libfabric::Arguments),
+    /// Runs kernels against user-space stacks of RDMA, and writes target/matrix/report.md
+    Matrix(matrix::Arguments),
     /// Runs the tests that need an RDMA device on a device of this host
     TestVerbs(guest::HardwareArguments),
 }
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Task::BenchVerbs(arguments) => told(guest::bench(&root, &arguments)),
         Task::TestSoftroce(arguments) => told(guest::test(&root, &arguments)),
         Task::TestLibfabric(arguments) => told(libfabric::test(&root, &arguments)),
+        Task::Matrix(arguments) => told(matrix::run(&root, &arguments)),
         Task::TestVerbs(arguments) => told(guest::test_hardware(&root, &arguments)),
         Task::Test(arguments) | Task::Ci(arguments) => {
             told(steps::run(&root, on_failure(&arguments)))

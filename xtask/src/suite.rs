@@ -56,6 +56,20 @@ impl Suite {
         Ok(lines)
     }
 
+    /// The names of the packages on which `package` depends directly.
+    ///
+    /// # Errors
+    /// When apt cannot be asked, or knows no such package.
+    pub(crate) fn dependencies(&self, package: &str) -> Result<Vec<String>, String> {
+        let mut command = self.apt("apt-cache", &self.sources());
+        command.args(["depends", "--important", package]).stderr(Stdio::inherit());
+        let output = command.output().map_err(|error| format!("apt-cache: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("apt-cache knows no package {package} ({})", output.status));
+        }
+        Ok(depended(&String::from_utf8_lossy(&output.stdout)))
+    }
+
     /// Lists that are older than the archive name files that are gone.
     fn download(&self, packages: &[&str], into: &Path) -> Result<(), String> {
         let download = || {
@@ -98,6 +112,12 @@ fn sources(name: &str) -> String {
     main + &format!("deb [signed-by={KEYRING}] {MIRROR}-security {name}-security main\n")
 }
 
+/// `  Depends: name`, and `  Depends: <virtual>` for what several packages are.
+fn depended(text: &str) -> Vec<String> {
+    let names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    names.filter(|name| !name.starts_with('<')).map(str::to_owned).collect()
+}
+
 fn version(archive: &Path) -> Result<String, String> {
     let mut command = Command::new("dpkg-deb");
     let output = command.arg("-W").arg("--showformat=${Package} ${Version}").arg(archive).output();
@@ -137,5 +157,12 @@ mod tests {
         assert_eq!(lines.lines().count(), 2);
         assert!(lines.contains("-security bullseye-security main"));
         assert_eq!(sources("sid").lines().count(), 1);
+    }
+
+    #[test]
+    fn only_what_is_a_package_is_depended_on() {
+        let text = "linux-image-amd64\n  Depends: linux-base\n  Depends: <initramfs>\n    \
+                    initramfs-tools\n |Depends: kmod\n  Recommends: apparmor\n";
+        assert_eq!(depended(text), ["linux-base"]);
     }
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask conformance`: which provider passed which case of the suite, and what is missing.
 
 mod exceptions;
-mod ledger;
+pub(crate) mod ledger;
 mod matrix;
 mod table;
 

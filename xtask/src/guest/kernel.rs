@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{packages, tools};
+use crate::suite::Suite;
 
 /// A kernel with its modules.
 #[derive(Debug, Clone)]
@@ -27,6 +28,42 @@ pub(super) fn of_series(cache: &Path, series: &str) -> Result<Kernel, String> {
         None => offered(series)?,
     };
     open(&packages::unpacked(cache, &package)?)
+}
+
+/// The newest kernel of a release of the distribution, of whatever series: its package, unpacked like
+/// those of [`of_series`].
+///
+/// # Errors
+/// When the release has none, or it cannot be fetched or unpacked.
+pub(super) fn of_release(cache: &Path, suite: &Suite) -> Result<String, String> {
+    let package = suite.dependencies("linux-image-amd64")?.into_iter().find(|name| is_image(name));
+    let package = package.ok_or("the release has no linux-image-*-amd64")?;
+    let dir = cache.join(&package);
+    if !dir.exists() {
+        println!("guest: fetching {package}");
+        let parts = parts(&package, &suite.dependencies(&package)?);
+        let incomplete = cache.join(format!("{package}.part-{}", std::process::id()));
+        suite.unpack(&parts.iter().map(String::as_str).collect::<Vec<_>>(), &incomplete)?;
+        fs::rename(&incomplete, &dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    }
+    Ok(package)
+}
+
+/// The series that a package is of: `6.12` for `linux-image-6.12.118+deb13-amd64`.
+pub(crate) fn series(package: &str) -> String {
+    let version = package.trim_start_matches("linux-image-");
+    version.split('.').take(2).collect::<Vec<_>>().join(".")
+}
+
+fn is_image(name: &str) -> bool {
+    is_of(name, &series(name))
+}
+
+/// Newer packages have image and modules in packages of their own.
+fn parts(package: &str, dependencies: &[String]) -> Vec<String> {
+    let version = package.trim_start_matches("linux-image");
+    let ours = dependencies.iter().filter(|name| name.ends_with(version));
+    std::iter::once(package).chain(ours.map(String::as_str)).map(str::to_owned).collect()
 }
 
 impl Kernel {
@@ -162,6 +199,17 @@ mod tests {
         assert_eq!(newest(&names, "6.1").unwrap(), "linux-image-6.1.0-57-amd64");
         assert_eq!(newest(&names, "6.12").unwrap(), "linux-image-6.12.117+deb12-amd64");
         assert_eq!(newest(&names, "5.10"), None);
+    }
+
+    #[test]
+    fn a_kernel_in_parts_is_fetched_with_them_and_nothing_else() {
+        let package = "linux-image-7.2.13+deb14-amd64";
+        let dependencies =
+            ["linux-base", "kmod", "linux-binary-7.2.13+deb14-amd64"].map(str::to_owned);
+        assert_eq!(parts(package, &dependencies), [package, "linux-binary-7.2.13+deb14-amd64"]);
+        assert_eq!(series(package), "7.2");
+        assert_eq!(series("linux-image-5.10.0-46-amd64"), "5.10");
+        assert!(is_image(package) && !is_image("linux-image-amd64") && !is_image("kmod"));
     }
 
     #[test]

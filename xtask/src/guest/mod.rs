@@ -30,15 +30,18 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub(crate) use bench::{BenchArguments, bench};
-use boot::Failure;
+pub(crate) use boot::Failure;
 pub(crate) use hardware::{HardwareArguments, test_hardware};
 use kernel::Kernel;
+pub(crate) use kernel::series;
 use machine::{Machine, Parts};
 use scratch::Scratch;
+pub(crate) use script::{ADDRESS, SPARE_ADDRESS, quoted};
 pub(crate) use softroce::{TestArguments, test};
 
-use crate::process::target_dir;
+use crate::process::{Cargo, target_dir};
 use crate::report::Outcome;
+use crate::suite::Suite;
 
 const TIMEOUT_S: u64 = 1800;
 
@@ -102,7 +105,7 @@ pub(crate) fn main(root: &Path, arguments: &Arguments) -> ExitCode {
 ///
 /// # Errors
 /// When there is no guest, or none that lives until the command's end.
-fn run(root: &Path, options: &Options, command: &[String]) -> Result<u8, Failure> {
+pub(crate) fn run(root: &Path, options: &Options, command: &[String]) -> Result<u8, Failure> {
     packages::ensure_host()?;
     let cache = cache_dir(root);
     let kernel = kernel::of_series(&cache, &options.kernel)?;
@@ -122,8 +125,27 @@ fn run(root: &Path, options: &Options, command: &[String]) -> Result<u8, Failure
     verdict
 }
 
+/// Fetches the newest kernel of a release of the distribution, unless it is there, and says which
+/// package it is.
+///
+/// # Errors
+/// When the release has none, or it cannot be fetched or unpacked.
+pub(crate) fn fetch_kernel(root: &Path, suite: &Suite) -> Result<String, String> {
+    packages::ensure_host()?;
+    kernel::of_release(&made(cache_dir(root))?, suite)
+}
+
+/// Builds a program that uses RDMA, for guests.
+///
+/// # Errors
+/// When packages of this host are missing, or it does not build.
+pub(crate) fn program(build: Cargo, target: &str) -> Result<PathBuf, String> {
+    packages::ensure_headers()?;
+    compile::executable(build.args(["--profile", "guest"]), target)
+}
+
 /// What the guest sees as `/share`.
-fn share_dir(root: &Path) -> PathBuf {
+pub(crate) fn share_dir(root: &Path) -> PathBuf {
     cache_dir(root).join("share")
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 pub(super) const DEVICE: &str = "rxe0";
 
 /// The link's IPv4 address, and that of the interface without one.
-pub(super) const ADDRESS: &str = "10.9.0.1";
-const SPARE_ADDRESS: &str = "10.9.1.1";
+pub(crate) const ADDRESS: &str = "10.9.0.1";
+pub(crate) const SPARE_ADDRESS: &str = "10.9.1.1";
 
 /// What `main.sh` needs to know to make a link of its own.
 pub(super) fn settings(modules: &Path) -> String {
@@ -38,7 +38,7 @@ pub(super) fn surroundings(dir: &Path, variables: &[String]) -> String {
 }
 
 /// One word for a shell, whatever it contains.
-pub(super) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
