@@ -8,7 +8,7 @@ use fabric_core::{
     Addr, Armed, Atomics, Caps, Domain, EpId, Error, ErrorKind, Event, Listener, ListenerId, OpId,
     Pool, Rejected, Rma, RmaCaps, SendBuf, Slot, Waker,
 };
-use fabric_link::Posted;
+use fabric_link::{Posted, posts};
 
 use crate::choose::Choice;
 use crate::driver::Driver;
@@ -47,24 +47,14 @@ impl LibfabricDomain {
         let depth = self.caps.send_depth;
         let found = self.driver.table.endpoint_of(ep);
         let Some((index, endpoint)) = found.filter(|(_, endpoint)| endpoint.is_usable()) else {
-            return Err(unknown_endpoint());
+            return Err(posts::unknown_endpoint());
         };
-        if endpoint.ops >= depth {
-            let text = format!("{depth} operations are in flight to {}: poll first", endpoint.peer);
-            return Err(Error::new(ErrorKind::Full, text));
-        }
+        posts::check_depth(endpoint.ops, depth, &endpoint.peer)?;
         Ok(index)
     }
 
     fn check_send(&mut self, ep: EpId, buf: &SendBuf, len: usize) -> Result<usize, Error> {
-        let len_max = self.caps.message_bytes_max;
-        if len > len_max {
-            return Err(Error::misuse(format!(
-                "a message of {len} bytes is over the limit of {len_max}: send it in pieces or let \
-                 the peer read it"
-            )));
-        }
-        check_segments(buf)?;
+        posts::check_message(buf, len, &self.caps)?;
         self.check_room(ep)
     }
 }
@@ -170,19 +160,6 @@ impl fmt::Debug for LibfabricDomain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LibfabricDomain").field("caps", &self.caps).finish_non_exhaustive()
     }
-}
-
-pub(crate) fn check_segments(buf: &SendBuf) -> Result<(), Error> {
-    let segments = buf.segments().len();
-    if segments > SEGMENTS_MAX {
-        let text = format!("{segments} segments are over the limit of {SEGMENTS_MAX}: copy some");
-        return Err(Error::misuse(text));
-    }
-    Ok(())
-}
-
-pub(crate) fn unknown_endpoint() -> Error {
-    Error::misuse("there is no such connected endpoint: wait for Connected, stop after Closed")
 }
 
 fn caps_of(driver: &Driver, inject_bytes: usize) -> Caps {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use fabric_core::{Addr, EpId, Error, Event, OpId, RemoteKey, SendBuf};
-use fabric_link::{Credit, Part, Posted, Reason, Recvs};
+use fabric_link::{Assembly, Credit, Part, Reason, Recvs};
 
 use crate::link::Link;
 use crate::status;
@@ -50,14 +50,6 @@ pub(crate) enum Answer {
     Value { piece: u32, value: u64 },
 }
 
-/// A message that is being put together.
-#[derive(Debug)]
-pub(crate) struct Assembly {
-    pub(crate) posted: Posted,
-    pub(crate) total: usize,
-    pub(crate) filled: usize,
-}
-
 /// What to say at the end, and about which piece of a remote operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Farewell {
@@ -98,7 +90,7 @@ pub(crate) struct Endpoint {
     /// Packets to receive into that it had no room for, and whether each gives room for another.
     pub(crate) unposted: Vec<(Packet, bool)>,
     pub(crate) held: VecDeque<(Part, Packet)>,
-    pub(crate) assembly: Option<Assembly>,
+    pub(crate) assembly: Assembly,
     /// Operations of the user that have not come back.
     pub(crate) ops: usize,
 }
@@ -127,7 +119,7 @@ impl Endpoint {
             in_flight: 0,
             unposted: Vec::new(),
             held: VecDeque::new(),
-            assembly: None,
+            assembly: Assembly::default(),
             ops: 0,
         }
     }
@@ -166,10 +158,7 @@ impl Endpoint {
         for (packet, _) in self.unposted.drain(..) {
             stock.give_back(packet);
         }
-        if let Some(mut assembly) = self.assembly.take() {
-            assembly.posted.slot.set_len(0);
-            recvs.untake(assembly.posted);
-        }
+        self.assembly.give_up(recvs);
     }
 
     /// A message came back.

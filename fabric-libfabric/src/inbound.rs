@@ -1,28 +1,16 @@
 //! What completions mean: packets that left, packets that arrived.
 
-use std::collections::VecDeque;
-
-use fabric_core::{Error, Event};
-use fabric_link::{HEAD_BYTES, Part, Reason, Recvs};
+use fabric_core::Error;
+use fabric_link::{HEAD_BYTES, Part, Reason, Recvs, Taken};
 
 use crate::driver::Driver;
-use crate::endpoint::{Assembly, Endpoint, Farewell, Stage};
+use crate::endpoint::{Endpoint, Farewell, Stage};
 use crate::link::{Aloft, Flight};
 use crate::packet::{Head, Kind, Step};
 use crate::status;
 use crate::stock::Packet;
 use crate::sys::{Code, Completion};
 use crate::table::Phase;
-
-/// How serving a held packet went.
-enum Served {
-    /// It is done with.
-    Used(Packet),
-    /// It waits for a posted slot.
-    Starved(Part, Packet),
-    /// The endpoint ends.
-    Ends(Packet, Error, Reason),
-}
 
 impl Driver {
     pub(crate) fn on_completion(&mut self, completion: Completion) {
@@ -58,11 +46,8 @@ impl Driver {
             // It may have brought room for them.
             table.mark_dirty(index);
         }
-        let Some(mut posted) = recvs.take() else { return false };
-        posted.slot.set_len(0);
-        let fits = posted.slot.append(body);
-        debug_assert!(fits, "there is room for it");
-        events.push_back(posted.received(flight.ep, None));
+        let Some(event) = recvs.receive(flight.ep, body) else { return false };
+        events.push_back(event);
         flight.state = Aloft::Read;
         read.push(completion.index);
         true
@@ -188,8 +173,7 @@ impl Driver {
 
     fn on_answer(&mut self, index: usize, step: Step, packet: &Packet) -> Result<(), Error> {
         let Some(endpoint) = self.table.endpoint(index) else { return Ok(()) };
-        let body = packet.slot.filled().get(HEAD_BYTES..).unwrap_or_default();
-        match endpoint.works.on_answer(step, body) {
+        match endpoint.works.on_answer(step, body(packet)) {
             Some(landed) => {
                 endpoint.on_landed(landed, &mut self.events);
                 Ok(())
@@ -205,17 +189,18 @@ impl Driver {
             if endpoint.stage == Stage::Closing {
                 return;
             }
-            let Some((part, packet)) = endpoint.held.pop_front() else { break };
-            match deliver(endpoint, part, packet, &mut self.recvs, &mut self.events) {
-                Served::Used(packet) => self.repost(index, packet, true),
-                Served::Starved(part, packet) => {
-                    endpoint.held.push_front((part, packet));
-                    return self.table.mark_starved(index);
-                }
-                Served::Ends(packet, why, reason) => {
-                    self.wires.stock.give_back(packet);
+            let Some((part, packet)) = endpoint.held.front() else { break };
+            match endpoint.assembly.take(endpoint.id, *part, body(packet), &mut self.recvs) {
+                Ok(Taken::Starved) => return self.table.mark_starved(index),
+                Ok(Taken::Partly) => {}
+                Ok(Taken::Whole(event)) => self.events.push_back(event),
+                Err(misfit) => {
+                    let (why, reason) = misfit.explain(&endpoint.peer);
                     return self.end(index, why, Some(Farewell::plain(reason)));
                 }
+            }
+            if let Some((_, packet)) = endpoint.held.pop_front() {
+                self.repost(index, packet, true);
             }
         }
         if self.table.endpoint(index).is_some_and(|ep| ep.stage == Stage::PeerEnded) {
@@ -273,6 +258,11 @@ impl Driver {
     }
 }
 
+/// What stands behind the head.
+fn body(packet: &Packet) -> &[u8] {
+    packet.slot.filled().get(HEAD_BYTES..).unwrap_or_default()
+}
+
 fn is_bye(packet: &Packet) -> bool {
     let head = Head::decode(packet.slot.filled());
     head.is_some_and(|head| matches!(head.kind, Kind::Bye { .. }))
@@ -302,70 +292,9 @@ fn whole<'a>(endpoint: &mut Endpoint, packet: &'a [u8], recvs: &Recvs) -> Option
     let body = packet.get(HEAD_BYTES..)?;
     let is_next = endpoint.stage == Stage::Open
         && endpoint.held.is_empty()
-        && endpoint.assembly.is_none()
+        && endpoint.assembly.is_empty()
         && total as usize == body.len()
         && recvs.room().is_some_and(|room| body.len() <= room);
     // A breach is found once more, and ends the endpoint, where packets are taken in.
     (is_next && endpoint.credit.on_arrived(true, granted).is_ok()).then_some(body)
-}
-
-fn deliver(
-    endpoint: &mut Endpoint,
-    part: Part,
-    packet: Packet,
-    recvs: &mut Recvs,
-    events: &mut VecDeque<Event>,
-) -> Served {
-    let mut assembly = match (part, endpoint.assembly.take()) {
-        (Part::Immediate { value }, None) => {
-            let Some(mut posted) = recvs.take() else { return Served::Starved(part, packet) };
-            posted.slot.set_len(0);
-            events.push_back(posted.received(endpoint.id, Some(value)));
-            return Served::Used(packet);
-        }
-        (Part::First { total }, None) => {
-            let Some(posted) = recvs.take() else { return Served::Starved(part, packet) };
-            let (total, capacity) = (total as usize, posted.slot.capacity());
-            if total > capacity {
-                recvs.untake(posted);
-                return too_long(endpoint, packet, total, capacity);
-            }
-            Assembly { posted, total, filled: 0 }
-        }
-        (Part::More, Some(assembly)) => assembly,
-        (_, assembly) => {
-            endpoint.assembly = assembly;
-            return broken(endpoint, packet, "parts of messages in a wrong order");
-        }
-    };
-    let bytes = packet.slot.filled().get(HEAD_BYTES..).unwrap_or_default();
-    let end = assembly.filled + bytes.len();
-    // A packet without bytes is fine only as an empty message.
-    if end > assembly.total || (bytes.is_empty() && assembly.total > 0) {
-        endpoint.assembly = Some(assembly);
-        return broken(endpoint, packet, "a message of another length than it says");
-    }
-    assembly.posted.slot.buffer_mut()[assembly.filled..end].copy_from_slice(bytes);
-    assembly.filled = end;
-    if end == assembly.total {
-        assembly.posted.slot.set_len(end);
-        events.push_back(assembly.posted.received(endpoint.id, None));
-    } else {
-        endpoint.assembly = Some(assembly);
-    }
-    Served::Used(packet)
-}
-
-fn broken(endpoint: &Endpoint, packet: Packet, how: &str) -> Served {
-    Served::Ends(packet, status::violation(&endpoint.peer, &how), Reason::Protocol)
-}
-
-fn too_long(endpoint: &Endpoint, packet: Packet, total: usize, capacity: usize) -> Served {
-    let text = format!(
-        "a message of {total} bytes from {} does not fit the posted slot of {capacity}: post larger \
-         ones",
-        endpoint.peer
-    );
-    let why = Error::new(fabric_core::ErrorKind::NoReceive, text);
-    Served::Ends(packet, why, Reason::NoReceive)
 }

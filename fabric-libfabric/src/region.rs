@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use fabric_core::{Access, EpId, Error, Exposure, RemoteKey};
+use fabric_link::posts::{beyond, check_store, unknown_key};
 
-use crate::limits::REGIONS_MAX;
 use crate::packet::Reach;
 
 struct Exposed {
@@ -33,8 +33,8 @@ pub(crate) enum Wish {
 }
 
 impl Regions {
-    pub(crate) fn is_full(&self) -> bool {
-        self.open.len() >= REGIONS_MAX
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
     }
 
     /// Exposes memory to the peer of one endpoint under a new key.
@@ -110,9 +110,7 @@ impl Regions {
     /// `Misuse` for an unknown key, a range beyond the memory or shared bytes.
     pub(crate) fn store(&mut self, key: &RemoteKey, offset: u64, from: &[u8]) -> Result<(), Error> {
         let exposed = self.find(key).ok_or_else(unknown_key)?;
-        if matches!(exposed.memory, Exposure::Bytes(_)) {
-            return Err(Error::misuse("shared bytes cannot be changed: expose a slot"));
-        }
+        check_store(&exposed.memory)?;
         self.bytes_mut(key, offset, from.len()).ok_or_else(beyond)?.copy_from_slice(from);
         Ok(())
     }
@@ -122,32 +120,8 @@ impl Regions {
     }
 }
 
-/// Why memory cannot be exposed like this, if so.
-pub(crate) fn check_exposure(memory: &Exposure, access: Access) -> Result<(), Error> {
-    let shared = matches!(memory, Exposure::Bytes(_));
-    let refused = if memory.is_empty() {
-        "there is nothing to expose: the memory has no bytes"
-    } else if !access.read && !access.mutates() {
-        "an exposure needs at least one of reading, writing and atomics"
-    } else if shared && access.mutates() {
-        "shared bytes can be exposed for reading only: expose a slot"
-    } else {
-        return Ok(());
-    };
-    Err(Error::misuse(refused))
-}
-
-fn beyond() -> Error {
-    Error::misuse("the range lies beyond the exposed memory")
-}
-
-pub(crate) fn unknown_key() -> Error {
-    Error::misuse("nothing is exposed under this key: it was revoked already")
-}
-
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use fabric_core::Slot;
 
     use super::*;
@@ -181,15 +155,5 @@ mod tests {
             assert!(regions.bytes(&key, at, len).is_none());
             assert!(regions.bytes_mut(&key, at, len).is_none());
         }
-    }
-
-    #[test]
-    fn senseless_exposures_are_refused() {
-        let shared = Exposure::Bytes(Bytes::from_static(b"x"));
-        assert!(check_exposure(&shared, Access::READ).is_ok());
-        assert!(check_exposure(&shared, Access::WRITE).is_err());
-        assert!(check_exposure(&Exposure::Bytes(Bytes::new()), Access::READ).is_err());
-        let none = Access { read: false, write: false, atomic: false };
-        assert!(check_exposure(&Exposure::Slot(Slot::alloc(1).unwrap()), none).is_err());
     }
 }

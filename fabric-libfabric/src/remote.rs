@@ -1,40 +1,29 @@
 //! Reading and writing memory of the peer, and letting it do the same here.
 
 use fabric_core::{
-    Access, Atomics, EpId, Error, ErrorKind, Exposure, OpId, Rejected, RemoteKey, Rma, SendBuf,
-    Slot,
+    Access, Atomics, EpId, Error, Exposure, OpId, Rejected, RemoteKey, Rma, SendBuf, Slot,
 };
+use fabric_link::posts;
 
-use crate::domain::{LibfabricDomain, check_segments, unknown_endpoint};
-use crate::limits::RMA_BYTES_MAX;
+use crate::domain::LibfabricDomain;
+use crate::limits::{REGIONS_MAX, RMA_BYTES_MAX, SEGMENTS_MAX};
 use crate::packet::Reach;
-use crate::region;
 use crate::works::{Task, Work};
 
 impl LibfabricDomain {
     fn check_expose(&mut self, ep: EpId, mem: &Exposure, access: Access) -> Result<(), Error> {
         let found = self.driver.table.endpoint_of(ep);
-        found.filter(|(_, endpoint)| endpoint.is_usable()).ok_or_else(unknown_endpoint)?;
-        region::check_exposure(mem, access)?;
-        if self.driver.regions.is_full() {
-            let text = "too much memory is exposed at once: revoke some";
-            return Err(Error::new(ErrorKind::Full, text));
-        }
-        Ok(())
+        found.filter(|(_, endpoint)| endpoint.is_usable()).ok_or_else(posts::unknown_endpoint)?;
+        posts::check_exposure(mem, access, self.driver.regions.len(), REGIONS_MAX)
     }
 
     fn check_read(&mut self, ep: EpId, into: &Slot, len: usize) -> Result<(), Error> {
-        if len > into.capacity() {
-            let capacity = into.capacity();
-            return Err(Error::misuse(format!("a slot of {capacity} bytes cannot take {len}")));
-        }
-        check_len(len)?;
+        posts::check_read(into, len, RMA_BYTES_MAX)?;
         self.check_room(ep).map(drop)
     }
 
     fn check_write(&mut self, ep: EpId, buf: &SendBuf) -> Result<(), Error> {
-        check_len(buf.len())?;
-        check_segments(buf)?;
+        posts::check_write(buf, RMA_BYTES_MAX, SEGMENTS_MAX)?;
         self.check_room(ep).map(drop)
     }
 
@@ -64,9 +53,7 @@ impl LibfabricDomain {
     }
 
     fn atomic(&mut self, ep: EpId, key: RemoteKey, offset: u64, task: Task) -> Result<OpId, Error> {
-        if !offset.is_multiple_of(8) {
-            return Err(Error::misuse(format!("offset {offset} is no multiple of 8")));
-        }
+        posts::check_word(offset)?;
         self.check_room(ep)?;
         // An atomic is one piece, whatever its length.
         Ok(self.push(ep, task, reach(key, offset, 8), 0))
@@ -87,7 +74,7 @@ impl Rma for LibfabricDomain {
     }
 
     fn revoke(&mut self, key: &RemoteKey) -> Result<Exposure, Error> {
-        self.driver.regions.remove(key).ok_or_else(region::unknown_key)
+        self.driver.regions.remove(key).ok_or_else(posts::unknown_key)
     }
 
     fn load(&mut self, key: &RemoteKey, offset: u64, to: &mut [u8]) -> Result<(), Error> {
@@ -156,12 +143,4 @@ impl Atomics for LibfabricDomain {
 fn reach(key: RemoteKey, start: u64, len: usize) -> Reach {
     let end = start.saturating_add(len as u64);
     Reach { key, start, end, at: start }
-}
-
-fn check_len(len: usize) -> Result<(), Error> {
-    if len > RMA_BYTES_MAX {
-        let text = format!("{len} bytes are over the limit of {RMA_BYTES_MAX}: use several posts");
-        return Err(Error::misuse(text));
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@ use std::io;
 
 use fabric_core::{Addr, Error, ErrorKind};
 use fabric_link::Reason;
+pub(crate) use fabric_link::{denied, flushed, trespassed, violation};
 use rustix::io::Errno;
 
 use crate::sys::Code;
@@ -133,51 +134,17 @@ pub(crate) fn register_error(code: Code, bytes: usize) -> Error {
 
 /// Why the peer said goodbye.
 pub(crate) fn goodbye(reason: Reason, peer: &Addr) -> Error {
-    let (kind, text) = match reason {
-        Reason::Closed => (ErrorKind::Closed, format!("{peer} closed the connection")),
-        Reason::Access => return denied(peer),
-        Reason::NoReceive => {
-            (ErrorKind::NoReceive, format!("a message was too long for a receive of {peer}"))
-        }
-        Reason::Protocol => {
-            (ErrorKind::Protocol, format!("{peer} found this side's packets broken"))
-        }
-    };
-    Error::new(kind, text)
-}
-
-/// The peer refused a remote operation.
-pub(crate) fn denied(peer: &Addr) -> Error {
-    Error::new(ErrorKind::Access, format!("{peer} has not exposed this memory for this"))
-}
-
-/// A remote operation of the peer was refused.
-pub(crate) fn trespassed(peer: &Addr) -> Error {
-    let text = format!("{peer} reached for memory that is not exposed for this");
-    Error::new(ErrorKind::Access, text)
+    // The owner of memory refuses, so it was this side that asked.
+    fabric_link::goodbye(reason, peer, denied)
 }
 
 /// The connection ended without a goodbye.
 pub(crate) fn vanished(peer: &Addr, code: Option<Code>) -> Error {
-    let text = format!("{peer} dropped the connection: it died or was stopped");
-    let error = Error::new(ErrorKind::Reset, text);
+    let error = fabric_link::vanished(peer);
     match code {
         Some(code) => error.with_source(code),
         None => error,
     }
-}
-
-/// The peer broke the protocol.
-pub(crate) fn violation(peer: &dyn fmt::Display, how: &dyn fmt::Display) -> Error {
-    let text =
-        format!("{peer} broke the protocol ({how}): check that both sides are the same version");
-    Error::new(ErrorKind::Protocol, text)
-}
-
-/// What operations end with that their endpoint did not wait for.
-pub(crate) fn flushed(why: Option<&Error>) -> Error {
-    let why = why.map_or("it failed", Error::message);
-    Error::new(ErrorKind::Flushed, format!("the endpoint closed first: {why}"))
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //!
 //! A provider moves packets of some kilobytes between two sides and knows its device; this crate
 //! knows what stands in them and what follows from that: the [`Hello`] by which a connection begins,
-//! the [`Head`] of a packet, the [`Credit`] that bounds what is under way, the receives that a user posted ([`Recvs`]), and
-//! which connections have something to do ([`Table`]).
+//! the [`Head`] of a packet, the [`Credit`] that bounds what is under way, the receives that a user posted ([`Recvs`])
+//! and how messages come together in them ([`Assembly`]), what [`posts`] are refused for, and which
+//! connections have something to do ([`Table`]).
 //! [`FdWaker`] ends the sleep of whoever drives a domain.
 //!
 //! Nothing here does I/O but the waker, and nothing from a peer is taken on trust. This crate knows
@@ -11,16 +12,21 @@
 
 #![forbid(unsafe_code)]
 
+mod assembly;
 mod credit;
 mod hello;
 mod packet;
+pub mod posts;
+mod reasons;
 mod recvs;
 mod table;
 mod waker;
 
+pub use assembly::{Assembly, Misfit, Taken};
 pub use credit::{Breach, Credit};
 pub use hello::{HELLO_BYTES, Hello, HelloError, Protocol};
 pub use packet::{HEAD_BYTES, Head, Kind, Part, REMOTE_MIN, Reason, Remote};
+pub use reasons::{denied, flushed, goodbye, trespassed, vanished, violation};
 pub use recvs::{Posted, Recvs};
 pub use table::{Conn, Phase, Table};
 pub use waker::FdWaker;

@@ -64,6 +64,18 @@ impl Recvs {
         self.queue.front().map(|posted| posted.slot.capacity())
     }
 
+    /// Puts a message that came in one piece into the oldest, if it fits there.
+    #[inline]
+    pub fn receive(&mut self, ep: EpId, bytes: &[u8]) -> Option<Event> {
+        let mut posted = self.take()?;
+        posted.slot.set_len(0);
+        if posted.slot.append(bytes) {
+            return Some(posted.received(ep, None));
+        }
+        self.untake(posted);
+        None
+    }
+
     /// Gives back one that was taken for a message that never became whole; its turn comes first.
     pub fn untake(&mut self, posted: Posted) {
         self.queue.push_front(posted);
@@ -76,6 +88,20 @@ mod tests {
 
     fn posted(op: u64) -> Posted {
         Posted { op: OpId(op), slot: Slot::alloc(8).unwrap() }
+    }
+
+    #[test]
+    fn a_message_in_one_piece_goes_to_the_oldest_if_it_fits() {
+        let mut recvs = Recvs::new(2);
+        recvs.post(posted(1));
+        assert!(recvs.receive(EpId(3), b"nine bytes").is_none());
+        match recvs.receive(EpId(3), b"eight by") {
+            Some(Event::Received { ep: EpId(3), op: OpId(1), slot, imm: None }) => {
+                assert_eq!(slot.filled(), b"eight by");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(recvs.receive(EpId(3), b"").is_none());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use fabric_core::{
     Addr, Armed, Atomics, Caps, Domain, EpId, Error, ErrorKind, Event, Listener, ListenerId,
     Multicast, OpId, Pool, Rejected, Rma, RmaCaps, SendBuf, Slot, Waker,
 };
-use fabric_link::Posted;
+use fabric_link::{Posted, posts};
 
 use crate::driver::Driver;
 use crate::endpoint::{Endpoint, Message, Outgoing};
@@ -46,23 +46,9 @@ impl VerbsDomain {
 /// An endpoint that can be used and on which one more operation fits, with its index.
 fn room_of(table: &mut Table, ep: EpId, depth: usize) -> Result<(usize, &mut Endpoint), Error> {
     let found = table.endpoint_of(ep).filter(|(_, endpoint)| endpoint.is_usable());
-    let (index, endpoint) = found.ok_or_else(unknown_endpoint)?;
-    if endpoint.ops >= depth {
-        let text = format!("{depth} operations are in flight to {}: poll first", endpoint.peer);
-        return Err(Error::new(ErrorKind::Full, text));
-    }
+    let (index, endpoint) = found.ok_or_else(posts::unknown_endpoint)?;
+    posts::check_depth(endpoint.ops, depth, &endpoint.peer)?;
     Ok((index, endpoint))
-}
-
-fn check_shape(caps: &Caps, buf: &SendBuf, len: usize) -> Result<(), Error> {
-    let len_max = caps.message_bytes_max;
-    if len > len_max {
-        return Err(Error::misuse(format!(
-            "a message of {len} bytes is over the limit of {len_max}: send it in pieces or let the \
-             peer read it"
-        )));
-    }
-    check_segments(buf)
 }
 
 impl Domain for VerbsDomain {
@@ -90,7 +76,7 @@ impl Domain for VerbsDomain {
 
     fn post_send(&mut self, ep: EpId, buf: SendBuf) -> Result<OpId, Rejected<SendBuf>> {
         let len = buf.len();
-        if let Err(error) = check_shape(&self.caps, &buf, len) {
+        if let Err(error) = posts::check_message(&buf, len, &self.caps) {
             return Err(Rejected::new(buf, error));
         }
         let op = self.driver.new_op();
@@ -179,19 +165,6 @@ impl fmt::Debug for VerbsDomain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VerbsDomain").field("caps", &self.caps).finish_non_exhaustive()
     }
-}
-
-pub(crate) fn check_segments(buf: &SendBuf) -> Result<(), Error> {
-    let segments = buf.segments().len();
-    if segments > SEGMENTS_MAX {
-        let text = format!("{segments} segments are over the limit of {SEGMENTS_MAX}: copy some");
-        return Err(Error::misuse(text));
-    }
-    Ok(())
-}
-
-pub(crate) fn unknown_endpoint() -> Error {
-    Error::misuse("there is no such connected endpoint: wait for Connected, stop after Closed")
 }
 
 fn caps_of(options: &VerbsOptions, device: String, limits: &Limits) -> Caps {

@@ -4,7 +4,7 @@ use fabric_core::{Error, ErrorKind, Event};
 use fabric_link::Reason;
 
 use crate::driver::Driver;
-use crate::endpoint::{Hold, Stage, flushed};
+use crate::endpoint::{Hold, Stage};
 use crate::status;
 use crate::table::Phase;
 
@@ -95,7 +95,7 @@ impl Driver {
         endpoint.cut();
         self.table.forget(endpoint.qp.into());
         self.release_window(endpoint.credit.outstanding());
-        let why = endpoint.why.take().unwrap_or_else(|| flushed(None));
+        let why = endpoint.why.take().unwrap_or_else(|| status::flushed(None));
         self.events.push_back(Event::Closed { ep: endpoint.id, why });
         self.graves.push(endpoint.link);
     }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use fabric_core::{Addr, EpId, Error, ErrorKind, Event, OpId, SendBuf};
-use fabric_link::{Credit, Part, Posted, Reason, Recvs};
+use fabric_core::{Addr, EpId, Error, Event, OpId, SendBuf};
+use fabric_link::{Assembly, Credit, Part, Reason, Recvs, flushed};
 
 use crate::buffers::Packet;
 use crate::stock::Stock;
@@ -75,14 +75,6 @@ pub(crate) enum Hold {
     Bye { _packet: Option<Packet> },
 }
 
-/// A message that is being put together.
-#[derive(Debug)]
-pub(crate) struct Assembly {
-    pub(crate) posted: Posted,
-    pub(crate) total: usize,
-    pub(crate) filled: usize,
-}
-
 pub(crate) struct Endpoint {
     /// First, so that the queue pair is gone before anything that the device may use.
     pub(crate) link: Id,
@@ -111,7 +103,7 @@ pub(crate) struct Endpoint {
     /// The oldest request when somebody began to watch whether the device tells anything.
     pub(crate) watch: Option<u64>,
     pub(crate) held: VecDeque<(Part, Packet)>,
-    pub(crate) assembly: Option<Assembly>,
+    pub(crate) assembly: Assembly,
     /// Operations of the user that have not come back.
     pub(crate) ops: usize,
 }
@@ -142,7 +134,7 @@ impl Endpoint {
             unsignalled: 0,
             watch: None,
             held: VecDeque::new(),
-            assembly: None,
+            assembly: Assembly::default(),
             ops: 0,
         }
     }
@@ -168,7 +160,7 @@ impl Endpoint {
 
     /// Whether all that arrived before was handed over.
     pub(crate) fn is_caught_up(&self) -> bool {
-        self.stage == Stage::Open && self.held.is_empty() && self.assembly.is_none()
+        self.stage == Stage::Open && self.held.is_empty() && self.assembly.is_empty()
     }
 
     /// Ends the connection underneath; everything in flight comes back.
@@ -205,10 +197,7 @@ impl Endpoint {
         for (_, packet) in self.held.drain(..) {
             stock.give_back(packet);
         }
-        if let Some(mut assembly) = self.assembly.take() {
-            assembly.posted.slot.set_len(0);
-            recvs.untake(assembly.posted);
-        }
+        self.assembly.give_up(recvs);
     }
 
     /// A message came back.
@@ -241,10 +230,4 @@ pub(crate) struct Terms {
     pub(crate) inline_bytes: usize,
     pub(crate) credit: Credit,
     pub(crate) window: usize,
-}
-
-/// What operations end with that their endpoint did not wait for.
-pub(crate) fn flushed(why: Option<&Error>) -> Error {
-    let why = why.map_or("its queue failed", Error::message);
-    Error::new(ErrorKind::Flushed, format!("the endpoint closed first: {why}"))
 }

@@ -1,26 +1,16 @@
 //! What completions mean: requests that came back, packets that arrived.
 
 use fabric_core::{Error, Event};
-use fabric_link::{HEAD_BYTES, Part, Reason, Recvs};
+use fabric_link::{HEAD_BYTES, Part, Reason, Recvs, Taken};
 
 use crate::buffers::Packet;
 use crate::driver::Driver;
-use crate::endpoint::{Assembly, Endpoint, Hold, Outgoing, Stage, flushed};
+use crate::endpoint::{Endpoint, Hold, Outgoing, Stage};
 use crate::packet::{Head, Kind};
 use crate::status::{self, Verdict};
 use crate::sys::Completion;
 use crate::table::Phase;
 use crate::works::Landed;
-
-/// How serving a held packet went.
-enum Served {
-    /// It is done with.
-    Used(Packet),
-    /// It waits for a posted slot.
-    Starved,
-    /// The endpoint ends.
-    Ends(Error, Reason),
-}
 
 impl Driver {
     /// A request came back, and with it all that were posted before it.
@@ -34,7 +24,7 @@ impl Driver {
             let result = match &verdict {
                 Verdict::Bad(error) if flight.seq == completion.id => Err(copy_of(error)),
                 Verdict::Flushed if flight.seq == completion.id => {
-                    Err(flushed(endpoint.why.as_ref()))
+                    Err(status::flushed(endpoint.why.as_ref()))
                 }
                 // Requests without a completion of their own went well.
                 _ => Ok(()),
@@ -134,11 +124,18 @@ impl Driver {
             if endpoint.stage == Stage::Closing {
                 return;
             }
-            let Some((part, packet)) = endpoint.held.pop_front() else { break };
-            match deliver(endpoint, part, packet, &mut self.recvs, &mut self.events) {
-                Ok(Served::Used(packet)) => self.on_used(index, packet),
-                Ok(Served::Starved) | Err(()) => return self.table.mark_starved(index),
-                Ok(Served::Ends(why, reason)) => return self.end(index, why, Some(reason)),
+            let Some((part, packet)) = endpoint.held.front() else { break };
+            match endpoint.assembly.take(endpoint.id, *part, body(packet), &mut self.recvs) {
+                Ok(Taken::Starved) => return self.table.mark_starved(index),
+                Ok(Taken::Partly) => {}
+                Ok(Taken::Whole(event)) => self.events.push_back(event),
+                Err(misfit) => {
+                    let (why, reason) = misfit.explain(&endpoint.peer);
+                    return self.end(index, why, Some(reason));
+                }
+            }
+            if let Some((_, packet)) = endpoint.held.pop_front() {
+                self.on_used(index, packet);
             }
         }
         if self.table.endpoint(index).is_some_and(|ep| ep.stage == Stage::PeerEnded) {
@@ -169,13 +166,12 @@ fn whole(endpoint: &Endpoint, kind: Kind, packet: &Packet, recvs: &mut Recvs) ->
     if bytes.len() != total as usize {
         return None;
     }
-    let mut posted = recvs.take()?;
-    posted.slot.set_len(0);
-    if posted.slot.append(bytes) {
-        return Some(posted.received(endpoint.id, None));
-    }
-    recvs.untake(posted);
-    None
+    recvs.receive(endpoint.id, bytes)
+}
+
+/// What stands behind the head.
+fn body(packet: &Packet) -> &[u8] {
+    packet.slot.filled().get(HEAD_BYTES..).unwrap_or_default()
 }
 
 /// Checks a packet's head and counts it.
@@ -192,75 +188,6 @@ fn take_in(endpoint: &mut Endpoint, packet: &Packet) -> Result<Kind, Error> {
         Ok(_) => Ok(kind),
         Err(breach) => Err(status::violation(&endpoint.peer, &breach)),
     }
-}
-
-fn deliver(
-    endpoint: &mut Endpoint,
-    part: Part,
-    packet: Packet,
-    recvs: &mut Recvs,
-    events: &mut std::collections::VecDeque<Event>,
-) -> Result<Served, ()> {
-    match part {
-        Part::Immediate { value } => {
-            let Some(mut posted) = recvs.take() else {
-                endpoint.held.push_front((part, packet));
-                return Ok(Served::Starved);
-            };
-            posted.slot.set_len(0);
-            events.push_back(posted.received(endpoint.id, Some(value)));
-            return Ok(Served::Used(packet));
-        }
-        Part::First { total } => {
-            if endpoint.assembly.is_some() {
-                return Ok(broken(endpoint, "a message inside another"));
-            }
-            let Some(posted) = recvs.take() else {
-                endpoint.held.push_front((part, packet));
-                return Ok(Served::Starved);
-            };
-            let (total, capacity) = (total as usize, posted.slot.capacity());
-            if total > capacity {
-                recvs.untake(posted);
-                return Ok(too_long(endpoint, total, capacity));
-            }
-            endpoint.assembly = Some(Assembly { posted, total, filled: 0 });
-        }
-        _ => {}
-    }
-    let Some(mut assembly) = endpoint.assembly.take() else {
-        return Ok(broken(endpoint, "the rest of no message"));
-    };
-    let bytes = packet.slot.filled().get(HEAD_BYTES..).unwrap_or_default();
-    let end = assembly.filled + bytes.len();
-    // A packet without bytes is fine only as an empty message.
-    let is_empty = bytes.is_empty() && assembly.total > 0;
-    if end > assembly.total || is_empty {
-        assembly.posted.slot.set_len(0);
-        recvs.untake(assembly.posted);
-        return Ok(broken(endpoint, "a message of another length than it says"));
-    }
-    assembly.posted.slot.buffer_mut()[assembly.filled..end].copy_from_slice(bytes);
-    assembly.filled = end;
-    if end == assembly.total {
-        assembly.posted.slot.set_len(end);
-        events.push_back(assembly.posted.received(endpoint.id, None));
-    } else {
-        endpoint.assembly = Some(assembly);
-    }
-    Ok(Served::Used(packet))
-}
-
-fn broken(endpoint: &Endpoint, how: &str) -> Served {
-    Served::Ends(status::violation(&endpoint.peer, &how), Reason::Protocol)
-}
-
-fn too_long(endpoint: &Endpoint, total: usize, capacity: usize) -> Served {
-    let text = format!(
-        "a message of {total} bytes from {} does not fit the posted slot of {capacity}: post larger ones",
-        endpoint.peer
-    );
-    Served::Ends(Error::new(fabric_core::ErrorKind::NoReceive, text), Reason::NoReceive)
 }
 
 /// Gives back what a request kept.

@@ -10,12 +10,14 @@ use std::sync::Arc;
 use fabric_core::{
     Addr, EpId, Error, ErrorKind, Event, GroupId, Multicast, OpId, Rejected, SendBuf,
 };
+use fabric_link::posts::check_segments;
 use smallvec::smallvec;
 
 use crate::buffers::{Own, Packet};
 use crate::choice;
-use crate::domain::{VerbsDomain, check_segments};
+use crate::domain::VerbsDomain;
 use crate::driver::Driver;
+use crate::limits::SEGMENTS_MAX;
 use crate::resolve;
 use crate::status::{self, Verdict};
 use crate::sys::{
@@ -348,7 +350,7 @@ impl Multicast for VerbsDomain {
                 ErrorKind::Full,
                 format!("{depth} messages wait for the group: poll first"),
             ),
-            Some(_) => match check_segments(&buf) {
+            Some(_) => match check_segments(&buf, SEGMENTS_MAX) {
                 Ok(()) => {
                     let op = self.driver.new_op();
                     if let Some(open) = self.driver.groups.open.get_mut(&group.0) {

@@ -345,7 +345,7 @@ impl Endpoint {
 
     fn recall(&mut self, hold: Hold, events: &mut VecDeque<Event>) {
         if let Hold::Message { op, buf, .. } = hold {
-            let why = crate::endpoint::flushed(self.why.as_ref());
+            let why = crate::status::flushed(self.why.as_ref());
             self.sent(op, buf, Err(why), events);
         }
     }

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fabric_core::{Access, EpId, Error, Exposure, RemoteKey, Slot};
+use fabric_link::posts::{beyond, check_store, unknown_key};
 
-use crate::limits::REGIONS_MAX;
 use crate::sys::{Mapped, Region, Rights, Window};
 
 /// How a device lets a peer in, until it is dropped.
@@ -57,8 +57,8 @@ pub(crate) struct Regions {
 }
 
 impl Regions {
-    pub(crate) fn is_full(&self) -> bool {
-        self.open.len() >= REGIONS_MAX
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
     }
 
     /// A nonce that names nothing yet.
@@ -141,26 +141,9 @@ impl Regions {
     /// `Misuse` for an unknown key, a range beyond the memory or shared bytes.
     pub(crate) fn store(&mut self, key: &RemoteKey, offset: u64, from: &[u8]) -> Result<(), Error> {
         let exposed = self.find(key).ok_or_else(unknown_key)?;
-        if matches!(exposed.memory, Exposure::Bytes(_)) {
-            return Err(Error::misuse("shared bytes cannot be changed: expose a slot"));
-        }
+        check_store(&exposed.memory)?;
         exposed.mapped.store(offset, from).ok_or_else(beyond)
     }
-}
-
-/// Why memory cannot be exposed like this, if so.
-pub(crate) fn check_exposure(memory: &Exposure, access: Access) -> Result<(), Error> {
-    let shared = matches!(memory, Exposure::Bytes(_));
-    let refused = if memory.is_empty() {
-        "there is nothing to expose: the memory has no bytes"
-    } else if !access.read && !access.mutates() {
-        "an exposure needs at least one of reading, writing and atomics"
-    } else if shared && access.mutates() {
-        "shared bytes can be exposed for reading only: expose a slot"
-    } else {
-        return Ok(());
-    };
-    Err(Error::misuse(refused))
 }
 
 /// The device's name for what a peer may do.
@@ -197,31 +180,11 @@ fn checksum(addr: u64, len: u64, device_key: u32, nonce: u64, salt: u64) -> u32 
     (mixed ^ mixed >> 32) as u32
 }
 
-pub(crate) fn beyond() -> Error {
-    Error::misuse("the range lies beyond the exposed memory")
-}
-
-pub(crate) fn unknown_key() -> Error {
-    Error::misuse("nothing is exposed under this key: it was revoked already")
-}
-
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn senseless_exposures_are_refused() {
-        let slot = || Exposure::Slot(Slot::alloc(1).unwrap());
-        let shared = Exposure::Bytes(Bytes::from_static(b"x"));
-        assert!(check_exposure(&shared, Access::READ).is_ok());
-        assert!(check_exposure(&shared, Access::WRITE).is_err());
-        assert!(check_exposure(&Exposure::Bytes(Bytes::new()), Access::READ).is_err());
-        let none = Access { read: false, write: false, atomic: false };
-        assert!(check_exposure(&slot(), none).is_err());
-    }
 
     proptest! {
         #[test]

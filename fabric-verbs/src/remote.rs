@@ -6,11 +6,11 @@ use fabric_core::{
     Access, Atomics, EpId, Error, ErrorKind, Event, Exposure, OpId, Rejected, RemoteKey, Returned,
     Rma, SendBuf, Slot,
 };
-use fabric_link::Reason;
+use fabric_link::{Reason, posts};
 
-use crate::domain::{VerbsDomain, check_segments, unknown_endpoint};
+use crate::domain::VerbsDomain;
 use crate::endpoint::Outgoing;
-use crate::limits::{PACKET_BYTES, REGISTER_BYTES_MIN, RMA_BYTES_MAX};
+use crate::limits::{PACKET_BYTES, REGIONS_MAX, REGISTER_BYTES_MIN, RMA_BYTES_MAX, SEGMENTS_MAX};
 use crate::outbound;
 use crate::region::{self, Opened};
 use crate::status;
@@ -36,26 +36,16 @@ struct Place {
 impl VerbsDomain {
     fn check_expose(&mut self, ep: EpId, mem: &Exposure, access: Access) -> Result<(), Error> {
         self.usable(ep)?;
-        region::check_exposure(mem, access)?;
-        if self.driver.regions.is_full() {
-            let text = "too much memory is exposed at once: revoke some";
-            return Err(Error::new(ErrorKind::Full, text));
-        }
-        Ok(())
+        posts::check_exposure(mem, access, self.driver.regions.len(), REGIONS_MAX)
     }
 
     fn check_read(&mut self, ep: EpId, into: &Slot, len: usize) -> Result<(), Error> {
-        if len > into.capacity() {
-            let capacity = into.capacity();
-            return Err(Error::misuse(format!("a slot of {capacity} bytes cannot take {len}")));
-        }
-        check_len(len)?;
+        posts::check_read(into, len, RMA_BYTES_MAX)?;
         self.check_room(ep)
     }
 
     fn check_write(&mut self, ep: EpId, buf: &SendBuf) -> Result<(), Error> {
-        check_len(buf.len())?;
-        check_segments(buf)?;
+        posts::check_write(buf, RMA_BYTES_MAX, SEGMENTS_MAX)?;
         self.check_room(ep)
     }
 
@@ -72,11 +62,9 @@ impl VerbsDomain {
     /// as if it had.
     fn deny(&mut self, ep: EpId, op: OpId, returned: Returned) {
         let Some((index, endpoint)) = self.driver.table.endpoint_of(ep) else { return };
-        let text = format!("{} has not exposed this memory for this", endpoint.peer);
-        let error = || Error::new(ErrorKind::Access, text.clone());
-        let result = Err(error());
+        let (result, why) = (Err(status::denied(&endpoint.peer)), status::denied(&endpoint.peer));
         self.driver.events.push_back(Event::RmaDone { ep, op, returned, result });
-        self.driver.end(index, error(), Some(Reason::Access));
+        self.driver.end(index, why, Some(Reason::Access));
     }
 
     fn push(&mut self, ep: EpId, work: Work) {
@@ -191,9 +179,7 @@ impl VerbsDomain {
     }
 
     fn atomic(&mut self, ep: EpId, key: RemoteKey, offset: u64, task: Task) -> Result<OpId, Error> {
-        if !offset.is_multiple_of(8) {
-            return Err(Error::misuse(format!("offset {offset} is no multiple of 8")));
-        }
+        posts::check_word(offset)?;
         self.check_room(ep)?;
         let op = self.driver.new_op();
         match self.place(Span { ep, key, offset, len: 8 }) {
@@ -282,7 +268,7 @@ impl Rma for VerbsDomain {
     }
 
     fn revoke(&mut self, key: &RemoteKey) -> Result<Exposure, Error> {
-        self.driver.regions.remove(key).ok_or_else(region::unknown_key)
+        self.driver.regions.remove(key).ok_or_else(posts::unknown_key)
     }
 
     fn load(&mut self, key: &RemoteKey, offset: u64, to: &mut [u8]) -> Result<(), Error> {
@@ -372,19 +358,14 @@ impl VerbsDomain {
     /// `Misuse` when the endpoint cannot be used.
     fn usable(&mut self, ep: EpId) -> Result<(), Error> {
         let found = self.driver.table.endpoint_of(ep);
-        found.filter(|(_, endpoint)| endpoint.is_usable()).map(|_| ()).ok_or_else(unknown_endpoint)
+        found
+            .filter(|(_, endpoint)| endpoint.is_usable())
+            .map(|_| ())
+            .ok_or_else(posts::unknown_endpoint)
     }
 }
 
 fn work(op: OpId, task: Task, place: Place, len: usize, regions: Vec<Region>) -> Work {
     let Place { addr, key } = place;
     Work { op, task, addr, key, len, posted: 0, landed: 0, fault: None, _regions: regions }
-}
-
-fn check_len(len: usize) -> Result<(), Error> {
-    if len > RMA_BYTES_MAX {
-        let text = format!("{len} bytes are over the limit of {RMA_BYTES_MAX}: use several posts");
-        return Err(Error::misuse(text));
-    }
-    Ok(())
 }

@@ -6,7 +6,8 @@ use std::fmt;
 use std::io;
 
 use fabric_core::{Addr, Error, ErrorKind};
-use fabric_link::Reason;
+use fabric_link::{Reason, trespassed};
+pub(crate) use fabric_link::{denied, flushed, vanished, violation};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
@@ -186,32 +187,8 @@ pub(crate) fn host_error(error: io::Error, what: &str) -> Error {
 
 /// Why the peer said goodbye.
 pub(crate) fn goodbye(reason: Reason, peer: &Addr) -> Error {
-    let (kind, text) = match reason {
-        Reason::Closed => (ErrorKind::Closed, format!("{peer} closed the connection")),
-        Reason::Access => {
-            (ErrorKind::Access, format!("{peer} reached for memory that is not exposed for this"))
-        }
-        Reason::NoReceive => {
-            (ErrorKind::NoReceive, format!("a message was too long for a receive of {peer}"))
-        }
-        Reason::Protocol => {
-            (ErrorKind::Protocol, format!("{peer} found this side's packets broken"))
-        }
-    };
-    Error::new(kind, text)
-}
-
-/// The connection ended without a goodbye.
-pub(crate) fn vanished(peer: &Addr) -> Error {
-    let text = format!("{peer} dropped the connection: it died or was stopped");
-    Error::new(ErrorKind::Reset, text)
-}
-
-/// The peer broke the protocol.
-pub(crate) fn violation(peer: &Addr, how: &dyn fmt::Display) -> Error {
-    let text =
-        format!("{peer} broke the protocol ({how}): check that both sides are the same version");
-    Error::new(ErrorKind::Protocol, text)
+    // Who asks for what is not exposed ends the connection, so it was the peer.
+    fabric_link::goodbye(reason, peer, trespassed)
 }
 
 fn common(error: io::Error, what: &str) -> Error {
