@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fabric_core::{Deadlines, EpId, Error, ErrorKind, Event, OpId, SendBuf};
-use fabric_link::{FdWaker, HEAD_BYTES, Reason, Recvs};
+use fabric_link::{Cut, FdWaker, HEAD_BYTES, Reason, Recvs};
 
 use crate::accept::Listeners;
 use crate::choose::Choice;
@@ -180,7 +180,7 @@ impl Driver {
         let op = self.new_op();
         if let Some(endpoint) = self.table.endpoint(index) {
             endpoint.ops += 1;
-            let message = Message { op, buf, len, posted: 0, begun: false };
+            let message = Message { op, buf, cut: Cut::new(len) };
             endpoint.out.push_back(Outgoing::Message(message));
             self.table.mark_dirty(index);
         }

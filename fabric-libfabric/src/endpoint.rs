@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use fabric_core::{Addr, EpId, Error, Event, OpId, RemoteKey, SendBuf};
-use fabric_link::{Assembly, Credit, Part, Reason, Recvs};
+use fabric_link::{Assembly, Credit, Cut, Part, Reason, Recvs};
 
 use crate::link::Link;
 use crate::status;
@@ -36,10 +36,8 @@ pub(crate) enum Outgoing {
 pub(crate) struct Message {
     pub(crate) op: OpId,
     pub(crate) buf: SendBuf,
-    pub(crate) len: usize,
-    /// Bytes in packets so far. An empty message has a packet too, which `begun` tells.
-    pub(crate) posted: usize,
-    pub(crate) begun: bool,
+    /// How far it is in packets.
+    pub(crate) cut: Cut,
 }
 
 /// What is owed to the peer for a piece of a remote operation.

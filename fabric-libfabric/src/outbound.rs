@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use fabric_core::{Event, Slot};
-use fabric_link::{HEAD_BYTES, Part, Reason};
+use fabric_link::{HEAD_BYTES, Part, Reason, append};
 
 use crate::endpoint::{Answer, Endpoint, Farewell, Message, Outgoing, Stage};
 use crate::limits::FLIGHTS_MAX;
@@ -12,7 +12,6 @@ use crate::packet::{Head, Kind, Step};
 use crate::region::Regions;
 use crate::stock::Packet;
 use crate::sys::Code;
-use crate::works;
 
 /// What all endpoints of a domain share on the way out.
 pub(crate) struct Shared<'a> {
@@ -83,11 +82,11 @@ impl Endpoint {
         let Some(Outgoing::Message(message)) = self.out.front().filter(|_| self.is_clear()) else {
             return false;
         };
-        let bytes = HEAD_BYTES + message.len;
-        if message.begun || bytes > wires.inject_bytes.min(self.packet_bytes) {
+        let bytes = HEAD_BYTES + message.cut.len();
+        if message.cut.has_begun() || bytes > wires.inject_bytes.min(self.packet_bytes) {
             return false;
         }
-        let kind = Kind::Part(Part::First { total: message.len as u32 });
+        let kind = Kind::Part(message.cut.part());
         let head = Head { kind, granted: self.credit.granted() };
         wires.draft[..HEAD_BYTES].copy_from_slice(&head.encode());
         message.buf.copy_to(&mut wires.draft[HEAD_BYTES..bytes]);
@@ -215,23 +214,19 @@ impl Endpoint {
             }
             Outgoing::Message(message) => message,
         };
-        let len = (message.len - message.posted).min(packet_bytes - HEAD_BYTES);
-        let kind = match message.begun {
-            true => Kind::Part(Part::More),
-            false => Kind::Part(Part::First { total: message.len as u32 }),
-        };
-        works::append(&message.buf, message.posted, len, into);
-        message.posted += len;
-        message.begun = true;
+        let (part, from) = (message.cut.part(), message.cut.start());
+        let len = message.cut.next_len(packet_bytes - HEAD_BYTES);
+        append(&message.buf, from, len, into);
+        message.cut.advance(len);
         self.credit.on_sent();
-        let last = self.out.pop_front_if(
-            |out| matches!(out, Outgoing::Message(message) if message.posted == message.len),
-        );
+        let last = self
+            .out
+            .pop_front_if(|out| matches!(out, Outgoing::Message(message) if message.cut.is_done()));
         if let Some(Outgoing::Message(message)) = last {
             // All of it is copied, so its buffer need not wait for anything.
             self.sent(message.op, message.buf, Ok(()), shared.events);
         }
-        Ok(kind)
+        Ok(Kind::Part(part))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use fabric_core::{EpId, Error, Event, OpId, Returned, SendBuf, Slot};
-use fabric_link::HEAD_BYTES;
+use fabric_link::{Cut, HEAD_BYTES, append};
 
 use crate::limits::PIECES_MAX;
 use crate::packet::{REACH_BYTES, Reach, Step, word};
@@ -13,12 +13,8 @@ pub(crate) struct Work {
     pub(crate) op: OpId,
     pub(crate) task: Task,
     pub(crate) reach: Reach,
-    pub(crate) len: usize,
-    /// Bytes in pieces that were asked for. An operation without bytes has a piece too, which `begun`
-    /// tells.
-    posted: usize,
-    begun: bool,
-    landed: usize,
+    /// How far it was asked for.
+    cut: Cut,
     /// Pieces under way.
     pieces: usize,
 }
@@ -72,22 +68,17 @@ pub(crate) struct Works {
 
 impl Work {
     pub(crate) fn new(op: OpId, task: Task, reach: Reach, len: usize) -> Self {
-        Self { op, task, reach, len, posted: 0, begun: false, landed: 0, pieces: 0 }
-    }
-
-    fn has_more(&self) -> bool {
-        !self.begun || self.posted < self.len
+        Self { op, task, reach, cut: Cut::new(len), pieces: 0 }
     }
 
     fn is_landed(&self) -> bool {
-        !self.has_more() && self.pieces == 0
+        self.cut.is_done() && self.pieces == 0
     }
 
     /// Takes the next piece of at most `max` bytes.
     fn take_piece(&mut self, max: usize) -> Piece {
-        let (from, len) = (self.posted, (self.len - self.posted).min(max));
-        self.posted += len;
-        self.begun = true;
+        let (from, len) = (self.cut.start(), self.cut.next_len(max));
+        self.cut.advance(len);
         self.pieces += 1;
         Piece { op: self.op, from, len }
     }
@@ -96,7 +87,7 @@ impl Work {
         let returned = match self.task {
             Task::Read { mut slot } => {
                 if result.is_ok() {
-                    slot.set_len(self.len);
+                    slot.set_len(self.cut.len());
                 }
                 Returned::Slot(slot)
             }
@@ -114,7 +105,7 @@ impl Works {
 
     /// Whether `next` would give something.
     pub(crate) fn wants_to_post(&self) -> bool {
-        self.pieces.len() < PIECES_MAX && self.queue.iter().any(Work::has_more)
+        self.pieces.len() < PIECES_MAX && self.queue.iter().any(|work| !work.cut.is_done())
     }
 
     /// The next piece to ask for: its step, and its body appended to `packet`, of which the peer takes
@@ -123,7 +114,7 @@ impl Works {
         if self.pieces.len() >= PIECES_MAX {
             return None;
         }
-        let work = self.queue.iter_mut().find(|work| work.has_more())?;
+        let work = self.queue.iter_mut().find(|work| !work.cut.is_done())?;
         let taken = work.take_piece(packet_bytes - HEAD_BYTES - REACH_BYTES);
         let reach = Reach { at: work.reach.start.wrapping_add(taken.from as u64), ..work.reach };
         put(packet, &reach.encode());
@@ -169,7 +160,6 @@ impl Works {
             (Task::Swap { .. } | Task::Add { .. }, Step::Value { .. }) => value = word(body)?.0,
             _ => return None,
         }
-        work.landed += len;
         if !work.is_landed() {
             return Some(Landed::Partly);
         }
@@ -205,17 +195,6 @@ impl Works {
 fn append_atomic(kind: u64, first: u64, second: u64, packet: &mut Slot) {
     for word in [kind, first, second] {
         put(packet, &word.to_le_bytes());
-    }
-}
-
-/// Appends `len` bytes of a message from `from` on.
-pub(crate) fn append(buf: &SendBuf, mut from: usize, mut len: usize, packet: &mut Slot) {
-    for segment in buf.segments() {
-        let bytes = segment.filled();
-        let skipped = from.min(bytes.len());
-        let taken = (bytes.len() - skipped).min(len);
-        put(packet, &bytes[skipped..skipped + taken]);
-        (from, len) = (from - skipped, len - taken);
     }
 }
 

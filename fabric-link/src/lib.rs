@@ -3,7 +3,7 @@
 //! A provider moves packets of some kilobytes between two sides and knows its device; this crate
 //! knows what stands in them and what follows from that: the [`Hello`] by which a connection begins,
 //! the [`Head`] of a packet, the [`Credit`] that bounds what is under way, the receives that a user posted ([`Recvs`])
-//! and how messages come together in them ([`Assembly`]), what [`posts`] are refused for, and which
+//! and how messages are cut to packets ([`Cut`]) and come together again ([`Assembly`]), what [`posts`] are refused for, and which
 //! connections have something to do ([`Table`]).
 //! [`FdWaker`] ends the sleep of whoever drives a domain.
 //!
@@ -14,6 +14,7 @@
 
 mod assembly;
 mod credit;
+mod cut;
 mod hello;
 mod packet;
 pub mod posts;
@@ -24,6 +25,7 @@ mod waker;
 
 pub use assembly::{Assembly, Misfit, Taken};
 pub use credit::{Breach, Credit};
+pub use cut::{Cut, append};
 pub use hello::{HELLO_BYTES, Hello, HelloError, Protocol};
 pub use packet::{HEAD_BYTES, Head, Kind, Part, REMOTE_MIN, Reason, Remote};
 pub use reasons::{denied, flushed, goodbye, trespassed, vanished, violation};

@@ -8,7 +8,7 @@ use fabric_core::{
     Addr, Armed, Atomics, Caps, Domain, EpId, Error, ErrorKind, Event, Listener, ListenerId,
     Multicast, OpId, Pool, Rejected, Rma, RmaCaps, SendBuf, Slot, Waker,
 };
-use fabric_link::{Posted, posts};
+use fabric_link::{Cut, Posted, posts};
 
 use crate::driver::Driver;
 use crate::endpoint::{Endpoint, Message, Outgoing};
@@ -84,7 +84,7 @@ impl Domain for VerbsDomain {
         match room_of(&mut self.driver.table, ep, self.caps.send_depth) {
             Ok((index, endpoint)) => {
                 endpoint.ops += 1;
-                let message = Message { op, buf, len, posted: 0, begun: false, copied };
+                let message = Message { op, buf, cut: Cut::new(len), copied };
                 endpoint.out.push_back(Outgoing::Message(message));
                 self.driver.table.mark_dirty(index);
                 Ok(op)

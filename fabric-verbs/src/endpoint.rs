@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use fabric_core::{Addr, EpId, Error, Event, OpId, SendBuf};
-use fabric_link::{Assembly, Credit, Part, Reason, Recvs, flushed};
+use fabric_link::{Assembly, Credit, Cut, Part, Reason, Recvs, flushed};
 
 use crate::buffers::Packet;
 use crate::stock::Stock;
@@ -37,10 +37,8 @@ pub(crate) enum Outgoing {
 pub(crate) struct Message {
     pub(crate) op: OpId,
     pub(crate) buf: SendBuf,
-    pub(crate) len: usize,
-    /// Bytes in packets that were posted. An empty message has a packet too, which `begun` tells.
-    pub(crate) posted: usize,
-    pub(crate) begun: bool,
+    /// How far it was posted.
+    pub(crate) cut: Cut,
     /// Whether its packets are copies, as it is small or lies outside registered memory.
     pub(crate) copied: bool,
 }
@@ -173,8 +171,10 @@ impl Endpoint {
 
     /// Gives back what was not handed to the device at all.
     pub(crate) fn return_unposted(&mut self, events: &mut VecDeque<Event>) {
-        let (begun, fresh): (VecDeque<_>, VecDeque<_>) =
-            self.out.drain(..).partition(|out| matches!(out, Outgoing::Message(m) if m.begun));
+        let (begun, fresh): (VecDeque<_>, VecDeque<_>) = self
+            .out
+            .drain(..)
+            .partition(|out| matches!(out, Outgoing::Message(m) if m.cut.has_begun()));
         self.out = begun;
         for out in fresh {
             self.return_one(out, events);

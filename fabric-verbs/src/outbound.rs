@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use fabric_core::{Event, Segment, SendBuf};
-use fabric_link::{HEAD_BYTES, Part};
+use fabric_link::{HEAD_BYTES, Part, append};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffers::{OutPackets, Packet, Registry};
@@ -148,13 +148,15 @@ impl Endpoint {
 
     /// Whether the device takes all of it when it is posted.
     fn is_inline(&self, message: &Message) -> bool {
-        let bytes = HEAD_BYTES + message.len;
-        message.copied && !message.begun && bytes <= self.inline_bytes.min(self.packet_bytes)
+        let bytes = HEAD_BYTES + message.cut.len();
+        message.copied
+            && !message.cut.has_begun()
+            && bytes <= self.inline_bytes.min(self.packet_bytes)
     }
 
     fn add_small(&mut self, chain: &mut Chain) {
         let Some(Outgoing::Message(message)) = self.out.pop_front() else { return };
-        let kind = Kind::Part(Part::First { total: message.len as u32 });
+        let kind = Kind::Part(message.cut.part());
         let parts = message.buf.segments().iter().map(Segment::filled);
         self.add_inline(kind, parts, Hold::Nothing, Signal::IfDue, chain);
         self.credit.on_sent();
@@ -194,22 +196,16 @@ impl Endpoint {
 
     fn add_message(&mut self, shared: &mut Shared<'_>) -> Result<(), NoMemory> {
         let Some(Outgoing::Message(message)) = self.out.front() else { return Err(NoMemory) };
-        let len = (message.len - message.posted).min(self.packet_bytes - HEAD_BYTES);
-        let copied = message.copied;
-        let kind = match message.begun {
-            true => Kind::Part(Part::More),
-            false => Kind::Part(Part::First { total: message.len as u32 }),
-        };
+        let Message { cut: at, copied, .. } = *message;
+        let (from, len) = (at.start(), at.next_len(self.packet_bytes - HEAD_BYTES));
         let bytes = if copied { HEAD_BYTES + len } else { HEAD_BYTES };
-        let mut packet = self.packet(kind, bytes, shared)?;
+        let mut packet = self.packet(Kind::Part(at.part()), bytes, shared)?;
         let Some(Outgoing::Message(message)) = self.out.front_mut() else { return Err(NoMemory) };
-        let from = message.posted;
-        message.posted += len;
-        message.begun = true;
-        let is_last = message.posted == message.len;
+        message.cut.advance(len);
+        let is_last = message.cut.is_done();
         let mut sges = Sges::new();
         if copied {
-            copy(&message.buf, from, len, &mut packet);
+            append(&message.buf, from, len, &mut packet.slot);
         } else {
             sges =
                 cut(&pieces(&message.buf, shared.registry).unwrap_or_default(), from, len).into();
@@ -357,15 +353,4 @@ struct NoMemory;
 /// What keeps a packet, or nothing if the device took it when it was posted.
 fn held(packet: Option<Packet>) -> Hold {
     packet.map_or(Hold::Nothing, |packet| Hold::Packet { _packet: packet })
-}
-
-fn copy(buf: &SendBuf, mut from: usize, mut len: usize, packet: &mut Packet) {
-    for segment in buf.segments() {
-        let bytes = segment.filled();
-        let skipped = from.min(bytes.len());
-        let taken = (bytes.len() - skipped).min(len);
-        let fits = packet.slot.append(&bytes[skipped..skipped + taken]);
-        debug_assert!(fits, "a packet of the peer's size takes a part of that size");
-        (from, len) = (from - skipped, len - taken);
-    }
 }
