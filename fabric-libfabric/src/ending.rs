@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use fabric_core::Event;
 use fabric_core::{EpId, Error};
+use fabric_link::Stage;
 
 use crate::driver::Driver;
-use crate::endpoint::{Farewell, Stage};
+use crate::endpoint::Farewell;
 use crate::litter;
 use crate::status;
 use crate::sys::Code;

@@ -3,23 +3,12 @@
 use std::collections::VecDeque;
 
 use fabric_core::{Addr, EpId, Error, Event, OpId, RemoteKey, SendBuf};
-use fabric_link::{Assembly, Credit, Cut, Part, Reason, Recvs};
+use fabric_link::{Assembly, Credit, Cut, Part, Reason, Recvs, Stage};
 
 use crate::link::Link;
 use crate::status;
 use crate::stock::{Packet, Stock};
 use crate::works::{Landed, Works};
-
-/// How far an endpoint's life has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// It can be used.
-    Open,
-    /// The peer sends nothing more; what it sent before is still to be read.
-    PeerEnded,
-    /// This side sends nothing more; what was sent is still to leave.
-    Closing,
-}
 
 /// A message or value on its way.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! What completions mean: packets that left, packets that arrived.
 
 use fabric_core::Error;
-use fabric_link::{HEAD_BYTES, Part, Reason, Recvs, Taken};
+use fabric_link::{HEAD_BYTES, Part, Reason, Recvs, Stage, Taken, admit};
 
 use crate::driver::Driver;
-use crate::endpoint::{Endpoint, Farewell, Stage};
+use crate::endpoint::{Endpoint, Farewell};
 use crate::link::{Aloft, Flight};
 use crate::packet::{Head, Kind, Step};
 use crate::status;
@@ -116,7 +116,7 @@ impl Driver {
             endpoint.peer_said_bye |= is_bye(&packet);
             return self.wires.stock.give_back(packet);
         }
-        match take_in(endpoint, &packet) {
+        match admit(packet.slot.filled(), &mut endpoint.credit, endpoint.stage, &endpoint.peer) {
             Ok(kind) => self.on_packet(index, kind, packet),
             Err(why) => {
                 self.wires.stock.give_back(packet);
@@ -266,21 +266,6 @@ fn body(packet: &Packet) -> &[u8] {
 fn is_bye(packet: &Packet) -> bool {
     let head = Head::decode(packet.slot.filled());
     head.is_some_and(|head| matches!(head.kind, Kind::Bye { .. }))
-}
-
-/// Checks a packet's head and counts it.
-fn take_in(endpoint: &mut Endpoint, packet: &Packet) -> Result<Kind, Error> {
-    let violation = |how: &dyn std::fmt::Display| status::violation(&endpoint.peer, how);
-    let Some(head) = Head::decode(packet.slot.filled()) else {
-        return Err(violation(&"a packet without a head"));
-    };
-    if endpoint.stage == Stage::PeerEnded {
-        return Err(violation(&"a packet after its goodbye"));
-    }
-    match endpoint.credit.on_arrived(head.kind.is_credited(), head.granted) {
-        Ok(_) => Ok(head.kind),
-        Err(breach) => Err(status::violation(&endpoint.peer, &breach)),
-    }
 }
 
 /// The body of a packet that is a message by itself and the next to be delivered, if there is a slot

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use fabric_core::{Event, Slot};
-use fabric_link::{HEAD_BYTES, Part, Reason, append};
+use fabric_link::{HEAD_BYTES, Part, Reason, Stage, append};
 
-use crate::endpoint::{Answer, Endpoint, Farewell, Message, Outgoing, Stage};
+use crate::endpoint::{Answer, Endpoint, Farewell, Message, Outgoing};
 use crate::limits::FLIGHTS_MAX;
 use crate::link::{Sent, Wires};
 use crate::packet::{Head, Kind, Step};

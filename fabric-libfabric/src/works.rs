@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use fabric_core::{EpId, Error, Event, OpId, Returned, SendBuf, Slot};
-use fabric_link::{Cut, HEAD_BYTES, append};
+use fabric_core::{Error, OpId, Returned, SendBuf, Slot};
+use fabric_link::{Cut, Done, HEAD_BYTES, append};
 
 use crate::limits::PIECES_MAX;
 use crate::packet::{REACH_BYTES, Reach, Step, word};
@@ -26,19 +26,6 @@ pub(crate) enum Task {
     Write { buf: SendBuf, imm: Option<u32> },
     Swap { compare: u64, swap: u64 },
     Add { add: u64 },
-}
-
-/// An operation that ended.
-pub(crate) struct Done {
-    op: OpId,
-    returned: Returned,
-    result: Result<(), Error>,
-}
-
-impl Done {
-    pub(crate) fn event(self, ep: EpId) -> Event {
-        Event::RmaDone { ep, op: self.op, returned: self.returned, result: self.result }
-    }
 }
 
 /// What the last piece of an operation brings about.

@@ -12,23 +12,29 @@
 
 #![forbid(unsafe_code)]
 
+mod admit;
 mod assembly;
 mod credit;
 mod cut;
+mod done;
 mod hello;
 mod packet;
 pub mod posts;
 mod reasons;
 mod recvs;
+mod stage;
 mod table;
 mod waker;
 
+pub use admit::admit;
 pub use assembly::{Assembly, Misfit, Taken};
 pub use credit::{Breach, Credit};
 pub use cut::{Cut, append};
+pub use done::Done;
 pub use hello::{HELLO_BYTES, Hello, HelloError, Protocol};
 pub use packet::{HEAD_BYTES, Head, Kind, Part, REMOTE_MIN, Reason, Remote};
 pub use reasons::{denied, flushed, goodbye, trespassed, vanished, violation};
 pub use recvs::{Posted, Recvs};
+pub use stage::Stage;
 pub use table::{Conn, Phase, Table};
 pub use waker::FdWaker;

@@ -1,10 +1,10 @@
 //! How endpoints end: what is in flight comes back first, `Closed` last.
 
 use fabric_core::{Error, ErrorKind, Event};
-use fabric_link::Reason;
+use fabric_link::{Reason, Stage};
 
 use crate::driver::Driver;
-use crate::endpoint::{Hold, Stage};
+use crate::endpoint::Hold;
 use crate::status;
 use crate::table::Phase;
 

@@ -4,23 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use fabric_core::{Addr, EpId, Error, Event, OpId, SendBuf};
-use fabric_link::{Assembly, Credit, Cut, Part, Reason, Recvs, flushed};
+use fabric_link::{Assembly, Credit, Cut, Part, Reason, Recvs, Stage, flushed};
 
 use crate::buffers::Packet;
 use crate::stock::Stock;
 use crate::sys::{Id, Window};
 use crate::works::Works;
-
-/// How far an endpoint's life has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// It can be used.
-    Open,
-    /// The peer sends nothing more; what it sent before is still to be read.
-    PeerEnded,
-    /// This side sends nothing more; what is in flight is still to come back.
-    Closing,
-}
 
 /// A message or value on its way.
 #[derive(Debug)]

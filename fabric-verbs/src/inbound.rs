@@ -1,12 +1,12 @@
 //! What completions mean: requests that came back, packets that arrived.
 
 use fabric_core::{Error, Event};
-use fabric_link::{HEAD_BYTES, Part, Reason, Recvs, Taken};
+use fabric_link::{Done, HEAD_BYTES, Part, Reason, Recvs, Stage, Taken, admit};
 
 use crate::buffers::Packet;
 use crate::driver::Driver;
-use crate::endpoint::{Endpoint, Hold, Outgoing, Stage};
-use crate::packet::{Head, Kind};
+use crate::endpoint::{Endpoint, Hold, Outgoing};
+use crate::packet::Kind;
 use crate::status::{self, Verdict};
 use crate::sys::Completion;
 use crate::table::Phase;
@@ -80,7 +80,8 @@ impl Driver {
         if endpoint.stage == Stage::Closing {
             return self.stock.give_back(packet);
         }
-        let kind = match take_in(endpoint, &packet) {
+        let Endpoint { credit, stage, peer, .. } = &mut *endpoint;
+        let kind = match admit(packet.slot.filled(), credit, *stage, peer) {
             Ok(kind) => kind,
             Err(why) => {
                 self.stock.give_back(packet);
@@ -174,22 +175,6 @@ fn body(packet: &Packet) -> &[u8] {
     packet.slot.filled().get(HEAD_BYTES..).unwrap_or_default()
 }
 
-/// Checks a packet's head and counts it.
-fn take_in(endpoint: &mut Endpoint, packet: &Packet) -> Result<Kind, Error> {
-    let violation = |how: &dyn std::fmt::Display| status::violation(&endpoint.peer, how);
-    let Some(head) = Head::decode(packet.slot.filled()) else {
-        return Err(violation(&"a packet without a head"));
-    };
-    let Head { kind, granted } = head;
-    if endpoint.stage == Stage::PeerEnded {
-        return Err(violation(&"a packet after its goodbye"));
-    }
-    match endpoint.credit.on_arrived(kind.is_credited(), granted) {
-        Ok(_) => Ok(kind),
-        Err(breach) => Err(status::violation(&endpoint.peer, &breach)),
-    }
-}
-
 /// Gives back what a request kept.
 fn settle(
     endpoint: &mut Endpoint,
@@ -231,11 +216,7 @@ fn settle(
     }
 }
 
-fn finish(
-    endpoint: &mut Endpoint,
-    done: crate::works::Done,
-    events: &mut std::collections::VecDeque<Event>,
-) {
+fn finish(endpoint: &mut Endpoint, done: Done, events: &mut std::collections::VecDeque<Event>) {
     endpoint.ops = endpoint.ops.saturating_sub(1);
     events.push_back(done.event(endpoint.id));
 }

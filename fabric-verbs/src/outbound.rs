@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::io;
 
 use fabric_core::{Event, Segment, SendBuf};
-use fabric_link::{HEAD_BYTES, Part, append};
+use fabric_link::{HEAD_BYTES, Part, Stage, append};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffers::{OutPackets, Packet, Registry};
-use crate::endpoint::{Endpoint, Flight, Hold, Message, Outgoing, Stage};
+use crate::endpoint::{Endpoint, Flight, Hold, Message, Outgoing};
 use crate::limits::{COPY_BYTES_MAX, POST_BATCH, SEND_QUEUE, SEND_QUEUE_RESERVE, UNSIGNALLED_MAX};
 use crate::packet::{Head, Kind};
 use crate::sys::{Chain, Op, Sges, Wr};

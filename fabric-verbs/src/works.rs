@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use fabric_core::{EpId, Error, Event, OpId, Returned, SendBuf, Slot};
+use fabric_core::{Error, OpId, Returned, SendBuf, Slot};
+use fabric_link::Done;
 
 use crate::buffers::Packet;
 use crate::limits::{RMA_CHUNK_BYTES, RMA_CHUNKS};
@@ -78,19 +79,6 @@ pub(crate) enum Answer {
     Bytes,
     /// Into a packet: the value of an atomic.
     Value,
-}
-
-/// An operation that ended.
-pub(crate) struct Done {
-    pub(crate) op: OpId,
-    pub(crate) returned: Returned,
-    pub(crate) result: Result<(), Error>,
-}
-
-impl Done {
-    pub(crate) fn event(self, ep: EpId) -> Event {
-        Event::RmaDone { ep, op: self.op, returned: self.returned, result: self.result }
-    }
 }
 
 /// The operations of one endpoint, oldest first.
