@@ -31,6 +31,20 @@ struct Ground<'a> {
     spaces: BTreeMap<&'static str, UserSpace>,
 }
 
+/// Fetches and builds what a row takes besides our programs.
+///
+/// # Errors
+/// When something cannot be fetched or built.
+pub(super) fn prepare(
+    place: &Place,
+    row: &'static Row,
+    stacks: &[&'static Stack],
+) -> Result<(), String> {
+    spaces(place, stacks)?;
+    let package = kernel(place, row)?;
+    module(place, row, &package).map(drop)
+}
+
 /// Runs the given stacks on the row's kernel and keeps what came of them.
 ///
 /// # Errors
@@ -41,16 +55,9 @@ pub(super) fn run(
     (row, stacks): (&'static Row, &[&'static Stack]),
     (programs, commit): (&Path, &str),
 ) -> Result<(), String> {
-    let package = guest::fetch_kernel(&place.workspace, &place.suite(row.suite)?)?;
-    let mut ground = Ground {
-        place,
-        row,
-        programs,
-        commit,
-        series: guest::series(&package),
-        module: None,
-        spaces: spaces(place, stacks)?,
-    };
+    let (package, spaces) = (kernel(place, row)?, spaces(place, stacks)?);
+    let series = guest::series(&package);
+    let mut ground = Ground { place, row, programs, commit, series, module: None, spaces };
     match module(place, row, &package) {
         Ok(module) => ground.module = module,
         Err(why) => return ground.keep_all(store, stacks, &format!("no driver: {why}")),
@@ -61,6 +68,10 @@ pub(super) fn run(
         left = ground.keep(store, &left, &outcome)?;
     }
     Ok(())
+}
+
+fn kernel(place: &Place, row: &Row) -> Result<String, String> {
+    guest::fetch_kernel(&place.workspace, &place.suite(row.suite)?)
 }
 
 fn module(place: &Place, row: &Row, package: &str) -> Result<Option<PathBuf>, String> {

@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
     /// Run cells again that have run
     #[arg(long)]
     fresh: bool,
+    /// Only fetch and build what the cells take
+    #[arg(long)]
+    prepare: bool,
 }
 
 /// Runs the chosen cells that have not run yet, then writes the reports of all that have.
@@ -42,6 +45,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
         forget(&place, &store, &arguments.cells)?;
     }
     let work = work(&store, &arguments.cells);
+    if arguments.prepare {
+        return prepare(&place, &work);
+    }
     if !work.is_empty() {
         let (programs, commit) = (programs::build(&place)?, commit());
         for (row, stacks) in work {
@@ -52,6 +58,14 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Outcome {
     let report = write(&place, &store)?;
     println!("{}", report::markdown(&report));
     report.verdict(&arguments.cells)
+}
+
+fn prepare(place: &Place, work: &[(&'static Row, Vec<&'static Stack>)]) -> Outcome {
+    for (row, stacks) in work {
+        boot::prepare(place, row, stacks)?;
+    }
+    programs::build(place)?;
+    Ok(format!("{} rows can run", work.len()))
 }
 
 fn forget(place: &Place, store: &Store, choices: &[Choice]) -> Result<(), String> {
