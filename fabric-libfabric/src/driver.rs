@@ -240,31 +240,38 @@ impl Driver {
         }
         self.flush();
         if self.events.len() < events_max {
-            self.look();
-            self.drain_completions(events_max.min(EVENTS_MAX));
-            self.expire();
-            self.resume_starved();
-            // What was read is offered in the next turn: whoever waits for it goes first.
-            self.pump_dirty();
-            self.close_graves();
+            let looked = self.look();
+            let came = self.drain_completions(events_max.min(EVENTS_MAX));
+            if looked || came || self.table.starved_len() > 0 {
+                self.expire();
+                self.resume_starved();
+                // What was read is offered in the next turn: whoever waits for it goes first.
+                self.pump_dirty();
+                self.close_graves();
+            }
         }
     }
 
     /// Connection events, if it is time to ask for them. Where nothing but messages is to be expected,
-    /// not every turn looks at the clock, which would take as long as the rest of it.
-    fn look(&mut self) {
+    /// not every turn looks at the clock, which would take as long as the rest of it. Says whether this
+    /// one did.
+    fn look(&mut self) -> bool {
         self.blind_turns += 1;
         if !self.is_armed && self.blind_turns < BLIND_TURNS_MAX && !self.has_deadlines() {
-            return;
+            return false;
         }
         self.blind_turns = 0;
         let now = Instant::now();
         self.wires.clock = now;
         self.pace.on_look(now);
-        if !self.is_armed && now.saturating_duration_since(self.last_look) < LOOK_EVERY {
-            return;
+        if self.is_armed || now.saturating_duration_since(self.last_look) >= LOOK_EVERY {
+            (self.last_look, self.is_armed) = (now, false);
+            self.look_around();
         }
-        (self.last_look, self.is_armed) = (now, false);
+        true
+    }
+
+    fn look_around(&mut self) {
         match self.sleeper.ready() {
             Ok(ready) => ready.into_iter().for_each(|token| self.on_ready(token)),
             // The next `wait` says what is wrong with it.
@@ -344,25 +351,27 @@ impl Driver {
         }
     }
 
-    /// Takes completions until the queues are empty or there are enough events.
-    pub(crate) fn drain_completions(&mut self, events_max: usize) {
-        let mut batch = std::mem::take(&mut self.batch);
+    /// Takes completions until the queues are empty or there are enough events. Says whether any came.
+    pub(crate) fn drain_completions(&mut self, events_max: usize) -> bool {
+        let (mut batch, mut came) = (std::mem::take(&mut self.batch), false);
         loop {
             let more = self.poll_queues(&mut batch).unwrap_or_else(|code| {
                 tracing::warn!(%code, "a completion queue is broken");
                 false
             });
             if !batch.is_empty() {
+                came = true;
                 self.pace.on_progress();
-            }
-            for completion in batch.drain(..) {
-                self.on_completion(completion);
+                for completion in batch.drain(..) {
+                    self.on_completion(completion);
+                }
             }
             if !more || self.events.len() >= events_max {
                 break;
             }
         }
         self.batch = batch;
+        came
     }
 
     fn poll_queues(&self, batch: &mut Vec<Completion>) -> Result<bool, Code> {
