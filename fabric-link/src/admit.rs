@@ -42,22 +42,36 @@ mod tests {
         Head { kind, granted }.encode().to_vec()
     }
 
+    fn admitted(packet: &[u8], credit: &mut Credit, stage: Stage) -> Result<(), String> {
+        let peer = Addr::new("verbs", "h", Some(1));
+        match admit::<Infallible>(packet, credit, stage, &peer) {
+            Ok(kind) => {
+                assert_eq!(kind, Kind::Part(Part::First { total: 0 }));
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
     #[test]
-    fn packets_are_counted_and_bad_ones_named() {
-        let (mut credit, peer) = (Credit::new(1, 2), Addr::new("verbs", "h", Some(1)));
-        let mut admit = |bytes: &[u8], stage| admit::<Infallible>(bytes, &mut credit, stage, &peer);
-        let mut breaks = |bytes: &[u8], stage, how| {
-            let error = admit(bytes, stage).unwrap_err();
-            assert!(error.message().contains(how), "{error}");
-        };
-        breaks(&packet(2)[1..], Stage::Open, "without a head");
-        breaks(&packet(2), Stage::PeerEnded, "after its goodbye");
-        breaks(&packet(1), Stage::Open, "jump");
-        assert_eq!(credit.room(), 2);
-        let first = super::admit::<Infallible>(&packet(5), &mut credit, Stage::Open, &peer);
-        assert_eq!(first.unwrap(), Kind::Part(Part::First { total: 0 }));
+    fn packets_are_counted() {
+        let mut credit = Credit::new(1, 2);
+        admitted(&packet(5), &mut credit, Stage::Open).unwrap();
         assert_eq!(credit.room(), 5);
-        let more = super::admit::<Infallible>(&packet(5), &mut credit, Stage::Open, &peer);
-        assert!(more.unwrap_err().message().contains("more than it may"));
+        let more = admitted(&packet(5), &mut credit, Stage::Open).unwrap_err();
+        assert!(more.contains("more than it may"), "{more}");
+    }
+
+    #[test]
+    fn each_breach_is_named() {
+        let whole = packet(2);
+        for (bytes, stage, how) in [
+            (&whole[1..], Stage::Open, "without a head"),
+            (&whole[..], Stage::PeerEnded, "after its goodbye"),
+            (&packet(1)[..], Stage::Open, "go back"),
+        ] {
+            let error = admitted(bytes, &mut Credit::new(1, 2), stage).unwrap_err();
+            assert!(error.contains(how), "{error}");
+        }
     }
 }
