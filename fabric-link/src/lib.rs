@@ -1,11 +1,12 @@
 //! What fabrics that carry packets share above their queue pairs and endpoints.
 //!
-//! A provider moves packets of some kilobytes between two sides and knows its device; this crate
-//! knows what stands in them and what follows from that: the [`Hello`] by which a connection begins,
-//! the [`Head`] of a packet, the [`Credit`] that bounds what is under way, the receives that a user posted ([`Recvs`])
-//! and how messages are cut to packets ([`Cut`]) and come together again ([`Assembly`]), what [`posts`] are refused for, and which
-//! connections have something to do ([`Table`]).
-//! [`FdWaker`] ends the sleep of whoever drives a domain.
+//! A provider moves packets of some kilobytes between two sides and knows its device. What stands in
+//! them and what follows from that is the same for all, and stands here: the [`Hello`] by which a
+//! connection begins, the [`Head`] of a packet and how it is [admitted](admit()), the [`Credit`] that
+//! bounds what is under way, how messages are [`Cut`] to packets and come together again
+//! ([`Assembly`]) in the receives that a user posted ([`Recvs`]), which connections have something to
+//! do ([`Table`]), what [`posts`] are refused for, and why endpoints end. [`FdWaker`] ends the sleep of
+//! whoever drives a domain.
 //!
 //! Nothing here does I/O but the waker, and nothing from a peer is taken on trust. This crate knows
 //! no provider and no messaging pattern.
