@@ -187,12 +187,15 @@ impl Done {
         std::str::from_utf8(&self.out).unwrap()
     }
 
-    /// The one line of a run that failed.
+    /// The one line of a run that failed. It says in words what is wrong; numbers of the host's errors
+    /// stand behind them at most.
     #[track_caller]
     pub(crate) fn error_line(&self) -> &str {
         let mut lines = self.err.lines().filter(|line| !is_routine(line));
         let found = lines.next().unwrap_or_default();
         assert!(found.starts_with("fabric: ") && lines.next().is_none(), "{}", self.err);
+        let words = found.split_once(" (").map_or(found, |(words, _)| words);
+        assert!(!words.contains("os error") && !words.contains("errno"), "a bare number: {found}");
         found
     }
 
