@@ -54,18 +54,27 @@ fn unpack(place: &Place, stack: &Stack, dir: &Path) -> Result<(), String> {
     let mut lines = place.suite(stack.suite)?.unpack(&packages, &root)?;
     let suite = place.suite(stack.libc.unwrap_or(stack.suite))?;
     lines.extend(suite.unpack(&[C_LIBRARY], &root)?);
-    link_loader(&root)?;
+    link(&root)?;
     let list = dir.join("packages");
     fs::write(&list, lines.join("\n")).map_err(|error| format!("{}: {error}", list.display()))
 }
 
-/// Programs name their loader by a path that newer packages leave to a link.
-fn link_loader(root: &Path) -> Result<(), String> {
-    for name in ["lib", "lib64"] {
+/// Links that packages make when they are installed: a loader where programs look for it, if its
+/// package leaves that to the distribution's layout, and the one of several that has the name.
+const LINKS: &[(&str, &str)] = &[
+    ("lib", "/usr/lib"),
+    ("lib64", "/usr/lib64"),
+    (
+        "usr/lib/x86_64-linux-gnu/libpsm_infinipath.so.1",
+        "/usr/lib/libpsm1/libpsm_infinipath.so.1.16",
+    ),
+];
+
+fn link(root: &Path) -> Result<(), String> {
+    for (name, to) in LINKS {
         let link = root.join(name);
-        if !link.exists() {
-            symlink(Path::new("usr").join(name), &link)
-                .map_err(|error| format!("{}: {error}", link.display()))?;
+        if !link.exists() && root.join(to.trim_start_matches('/')).exists() {
+            symlink(to, &link).map_err(|error| format!("{}: {error}", link.display()))?;
         }
     }
     Ok(())
@@ -88,12 +97,16 @@ mod tests {
     }
 
     #[test]
-    fn a_root_without_the_loaders_directory_gets_a_link_to_it() {
-        let root = std::env::temp_dir().join(format!("loader-{}", std::process::id()));
-        fs::create_dir_all(root.join("lib64")).unwrap();
-        fs::create_dir_all(root.join("usr/lib")).unwrap();
-        link_loader(&root).unwrap();
-        assert!(root.join("lib").is_symlink() && !root.join("lib64").is_symlink());
+    fn links_are_made_where_packages_leave_them_to_their_scripts() {
+        let root = std::env::temp_dir().join(format!("links-{}", std::process::id()));
+        for dir in ["lib64", "usr/lib/libpsm1", "usr/lib/x86_64-linux-gnu", "usr/lib64"] {
+            fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        fs::write(root.join(&LINKS[2].1[1..]), []).unwrap();
+        link(&root).unwrap();
+        let is_link = |name: &str| root.join(name).is_symlink();
+        let made = LINKS.iter().map(|(name, _)| is_link(name)).collect::<Vec<_>>();
         fs::remove_dir_all(&root).unwrap();
+        assert_eq!(made, [true, false, true]);
     }
 }
