@@ -75,7 +75,22 @@ impl Both {
         let mut slot = Slot::alloc(LEN).unwrap();
         assert!(slot.append(&[7; LEN]));
         let ep = self.accepted[to];
+        self.rest(ep);
         self.domain.expose(ep, Exposure::Slot(slot), Access::ALL).unwrap()
+    }
+
+    /// Waits until everything came back: a window is bound only then, and not waited for for long.
+    fn rest(&mut self, ep: EpId) {
+        for _ in 0..TURNS_MAX {
+            let (_, endpoint) = self.domain.driver.table.endpoint_of(ep).unwrap();
+            if endpoint.flights.is_empty() {
+                return;
+            }
+            endpoint.mark();
+            self.domain.driver.drain_completions(usize::MAX);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("something is in flight for ever");
     }
 
     /// The same key as if it were for the other connection: what a peer can do that does not

@@ -61,7 +61,7 @@ fn silent(endpoint: &Endpoint) -> Error {
 
 #[cfg(test)]
 mod on_device {
-    use fabric_core::{Deadlines, Domain, Event};
+    use fabric_core::{Deadlines, Domain, EpId, Event};
 
     use super::*;
     use crate::both::Both;
@@ -69,9 +69,9 @@ mod on_device {
 
     const SILENCE: Duration = Duration::from_millis(20);
 
-    fn closed(events: &[Event]) -> Option<&Error> {
+    fn closed(events: &[Event], of: EpId) -> Option<&Error> {
         events.iter().find_map(|event| match event {
-            Event::Closed { why, .. } => Some(why),
+            Event::Closed { ep, why } if *ep == of => Some(why),
             _ => None,
         })
     }
@@ -86,8 +86,8 @@ mod on_device {
         endpoint.flights.push_back(Flight { seq: endpoint.next_seq, hold: Hold::Marker });
         endpoint.next_seq += 1;
         both.domain.driver.watch(index);
-        let events = both.until(|events| closed(events).is_some());
-        let why = closed(&events).unwrap();
+        let events = both.until(|events| closed(events, silent).is_some());
+        let why = closed(&events, silent).unwrap();
         assert_eq!(why.kind(), ErrorKind::Provider, "{why}");
         both.domain.post_send(healthy, bytes::Bytes::from_static(b"as before").into()).unwrap();
         both.until(|events| events.iter().any(|event| matches!(event, Event::Sent { .. })));

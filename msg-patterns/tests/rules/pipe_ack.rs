@@ -225,7 +225,8 @@ rules! {
         let push = Push::new(net.context()).unwrap();
         let addr = push.bind(net.any()).unwrap().to_string();
         let monitor = push.monitor();
-        raw_worker(net, &push, &addr, 1).send(&[Frame::Ack { count: 1 }]);
+        let mut raw = raw_worker(net, &push, &addr, 1);
+        raw.send(&[Frame::Ack { count: 1 }]);
         expect_refusal(&monitor, Fault::Protocol);
     }
 
