@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::block::Block;
 use crate::slot::Slot;
@@ -37,8 +37,17 @@ pub(crate) struct Arena {
     block: Block,
     slot_bytes: usize,
     stride: usize,
-    free: Mutex<Vec<u32>>,
+    free: Mutex<Free>,
     slots: usize,
+}
+
+/// Slots that nobody has.
+#[derive(Default)]
+struct Free {
+    /// Those that came back; the last one is used first.
+    returned: Vec<u32>,
+    /// From here on nobody ever had any.
+    fresh: u32,
 }
 
 impl Arena {
@@ -48,8 +57,12 @@ impl Arena {
         (unsafe { self.block.start().add(offset) }, self.slot_bytes)
     }
 
+    fn free(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn give_back(&self, index: u32) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+        self.free().returned.push(index);
     }
 }
 
@@ -64,8 +77,7 @@ impl Pool {
     /// [`PoolError`] when the shape makes no sense or the allocator refuses.
     pub fn new(slot_bytes: usize, slots: usize) -> Result<Self, PoolError> {
         let shape = PoolError::Shape { slot_bytes, slots };
-        let count = u32::try_from(slots).map_err(|_| shape)?;
-        if slot_bytes == 0 || count == 0 {
+        if slot_bytes == 0 || slots == 0 || u32::try_from(slots).is_err() {
             return Err(shape);
         }
         let stride = slot_bytes.checked_next_multiple_of(STRIDE_BYTES).ok_or(shape)?;
@@ -73,14 +85,22 @@ impl Pool {
             .checked_mul(slots)
             .and_then(Block::untouched)
             .ok_or(PoolError::OutOfMemory { slot_bytes, slots })?;
-        // Reversed, so that the lowest slots are used first and the rest stays untouched.
-        let free = Mutex::new((0..count).rev().collect());
+        let free = Mutex::default();
         Ok(Self(Arc::new(Arena { block, slot_bytes, stride, free, slots })))
     }
 
     /// An empty slot, or `None` when all are in use.
     pub fn take(&self) -> Option<Slot> {
-        let index = self.0.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        let mut free = self.0.free();
+        let index = match free.returned.pop() {
+            Some(index) => index,
+            None if (free.fresh as usize) < self.0.slots => {
+                free.fresh += 1;
+                free.fresh - 1
+            }
+            None => return None,
+        };
+        drop(free);
         Some(Slot::of_pool(self.0.clone(), index))
     }
 
@@ -96,7 +116,8 @@ impl Pool {
 
     /// Number of slots free now.
     pub fn free(&self) -> usize {
-        self.0.free.lock().unwrap_or_else(PoisonError::into_inner).len()
+        let free = self.0.free();
+        free.returned.len() + self.0.slots - free.fresh as usize
     }
 
     /// Start of the memory that holds all slots, for registration with a device.
