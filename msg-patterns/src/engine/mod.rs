@@ -40,7 +40,8 @@ use rendezvous::Transfer;
 
 /// Bytes of a slot: a 64 KiB message and its frames.
 const SLOT_BYTES: usize = (64 << 10) + 1024;
-/// Receives kept posted in each domain.
+/// Receives kept posted in each domain, at first and at most: most sockets have one peer.
+const POSTED_MIN: usize = 4;
 const POSTED_MAX: usize = 32;
 /// Slots that batches on their way out may use.
 const SENDING_SLOTS: usize = 64;
@@ -58,6 +59,17 @@ pub(crate) struct Port {
     by_ep: IdMap<EpId, PeerId>,
     listeners: HashMap<ListenerId, usize>,
     posted: usize,
+    /// Receives kept posted now.
+    posted_goal: usize,
+}
+
+impl Port {
+    /// So much came in at once: where half of the receives were used, there are more from now on.
+    fn post_more_than(&mut self, found: usize) {
+        if found >= self.posted_goal / 2 {
+            self.posted_goal = (2 * self.posted_goal).min(POSTED_MAX);
+        }
+    }
 }
 
 /// Peers and bytes of one socket.
@@ -132,7 +144,8 @@ impl Net {
             counters: Counters::default(),
             monitors: Monitors::default(),
             ports: Vec::new(),
-            peers: Slab::new(),
+            // Tables grow by four at least, and most sockets have one peer.
+            peers: Slab::with_capacity(1),
             kind: R::TYPE,
             one_connect_each: R::ONE_CONNECT_EACH,
             abilities,
@@ -144,9 +157,9 @@ impl Net {
             copies: None,
             filter: 1,
             batch_bytes_max: 0,
-            batches: Slab::new(),
+            batches: Slab::with_capacity(1),
             allowance_issue: 0,
-            connectors: Slab::new(),
+            connectors: Slab::with_capacity(1),
             stopped: Vec::new(),
             bound: Slab::new(),
             last_endpoint: None,
@@ -212,9 +225,15 @@ impl Net {
             self.start = domain.now();
         }
         self.batch_bytes_max = self.batch_bytes_max.min(bytes_max);
-        let port =
-            Port { domain, schemes, by_ep: IdMap::default(), listeners: HashMap::new(), posted: 0 };
-        self.ports.push(port);
+        self.ports.reserve_exact(1);
+        self.ports.push(Port {
+            domain,
+            schemes,
+            by_ep: IdMap::default(),
+            listeners: HashMap::new(),
+            posted: 0,
+            posted_goal: POSTED_MIN,
+        });
         let port = self.ports.len() - 1;
         self.post_receives(port);
         Ok(port)
@@ -236,7 +255,7 @@ impl Net {
 
     /// Keeps receives posted as far as the pool goes.
     fn post_receives(&mut self, port: usize) {
-        while self.ports[port].posted < POSTED_MAX {
+        while self.ports[port].posted < self.ports[port].posted_goal {
             let Some(slot) = self.pool.as_ref().and_then(Pool::take) else { return };
             if !self.repost(port, slot) {
                 return;
@@ -308,6 +327,7 @@ impl<R: Role> Core<R> {
             return self.net.post_receives(port);
         }
         heard.anything = true;
+        self.net.ports[port].post_more_than(found);
         for event in events.drain(..) {
             self.on_event(port, event, heard);
         }

@@ -103,7 +103,15 @@ impl Queue {
 
     pub(crate) fn push(&mut self, outgoing: Outgoing) {
         self.all.add(outgoing.size);
-        self.entries.push_back(Queued::Message(outgoing));
+        self.put(Queued::Message(outgoing));
+    }
+
+    fn put(&mut self, queued: Queued) {
+        if self.entries.capacity() == 0 {
+            // A queue grows by four at least, and mostly one entry is all.
+            self.entries.reserve_exact(1);
+        }
+        self.entries.push_back(queued);
     }
 
     /// Encodes a message behind the last one, if that is encoded and its slot has room.
@@ -122,7 +130,7 @@ impl Queue {
         let mut run = Encoded { slot, left: 0, tally: Tally::default(), size_max: 0 };
         run.append(part);
         self.all.add(part.len() as u64);
-        self.entries.push_back(Queued::Run(run));
+        self.put(Queued::Run(run));
     }
 
     /// Takes the first message, unless it is encoded.
