@@ -172,7 +172,10 @@ impl Driver {
                 self.accepting.pending += 1;
                 self.deadlines.accepted.push(ep, Instant::now());
                 self.drop_oldest_pending();
-                self.table.index_of(ep).into_iter().for_each(|index| self.on_greeting(index));
+                if let Some(index) = self.table.index_of(ep) {
+                    self.table.mark_held(index);
+                    self.on_greeting(index);
+                }
             }
             Err(error) => self.shared.events.push(Event::AcceptFailed { listener, error }),
         }

@@ -9,10 +9,10 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Token};
 
 use crate::accept::Accepting;
-use crate::endpoint::{End, Farewell, Shared};
+use crate::endpoint::{End, Farewell, Scratch, Shared};
 use crate::events::Events;
-use crate::greeting::Origin;
-use crate::limits::{EVENTS_MAX, LINGER_TIME, SCRATCH_BYTES};
+use crate::greeting::{Opened, Origin};
+use crate::limits::{EVENTS_MAX, LINGER_TIME};
 use crate::linger::{self, Lingering};
 use crate::options::TcpOptions;
 use crate::reader::Turn;
@@ -29,8 +29,10 @@ const WAKER: Token = Token(usize::MAX);
 /// Tokens from here on name listeners, those below connections.
 const LISTENERS: usize = usize::MAX / 2;
 
-/// Readiness events taken from the kernel at once; more stay there for the next time.
-const KERNEL_EVENTS: usize = 256;
+/// Readiness events taken from the kernel at once, at first and at most; more stay there for the
+/// next time. Most domains have one connection.
+const KERNEL_EVENTS: usize = 8;
+const KERNEL_EVENTS_MAX: usize = 256;
 
 /// Time limits by kind.
 #[derive(Debug)]
@@ -71,7 +73,7 @@ impl Driver {
             recvs: Recvs::new(options.recv_depth),
             regions: Regions::default(),
             events: Events::default(),
-            scratch: vec![0; SCRATCH_BYTES],
+            scratch: Scratch::default(),
             message_bytes_max: options.message_bytes_max,
         };
         let deadlines = AllDeadlines {
@@ -128,8 +130,14 @@ impl Driver {
         self.registry().register(socket, Token(LISTENERS + index), Interest::READABLE)
     }
 
-    /// Writes what is queued, as far as the kernel takes it.
+    /// Writes what was posted, as far as the kernel takes it.
     pub(crate) fn flush(&mut self) {
+        self.release_greetings(Opened::Go);
+        self.flush_dirty();
+    }
+
+    /// Writes what is queued, but for greetings that the user may add to.
+    fn flush_dirty(&mut self) {
         for _ in 0..self.table.dirty_len() {
             if self.shared.events.len() >= EVENTS_MAX {
                 return;
@@ -149,7 +157,8 @@ impl Driver {
             self.accept_some();
             self.resume_starved();
             self.serve_ready(events_max);
-            self.flush();
+            self.release_greetings(Opened::Wait);
+            self.flush_dirty();
         }
     }
 
@@ -252,14 +261,25 @@ impl Driver {
     /// Remembers who is ready. Says whether the waker was called.
     fn note_readiness(&mut self) -> bool {
         let mut woken = false;
+        let mut count = 0;
         for event in &self.kernel_events {
+            count += 1;
             match event.token() {
                 WAKER => woken = true,
                 Token(index) if index >= LISTENERS => self.accepting.mark_ready(index - LISTENERS),
                 Token(index) => note_connection(&mut self.table, index, event),
             }
         }
+        self.take_more_than(count);
         woken
+    }
+
+    /// The kernel had `count` events: if there was no room for more, there is from now on.
+    fn take_more_than(&mut self, count: usize) {
+        let room = self.kernel_events.capacity();
+        if count == room && room < KERNEL_EVENTS_MAX {
+            self.kernel_events = mio::Events::with_capacity((room * 4).min(KERNEL_EVENTS_MAX));
+        }
     }
 
     fn flush_one(&mut self, index: usize) {
@@ -344,7 +364,7 @@ impl Driver {
         }
     }
 
-    fn read_one(&mut self, index: usize) {
+    pub(crate) fn read_one(&mut self, index: usize) {
         let Some(conn) = self.table.get(index) else { return };
         let Conn { stream, readable, ends, phase: Phase::Open(endpoint), .. } = conn else {
             return;
@@ -385,7 +405,7 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         for conn in self.table.drain() {
-            linger::hurry(conn, &mut self.shared.scratch);
+            linger::hurry(conn, self.shared.scratch.bytes());
         }
     }
 }

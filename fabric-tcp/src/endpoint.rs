@@ -6,6 +6,7 @@ use fabric_core::{Addr, EpId, Error, ErrorKind, Event, OpId};
 
 use crate::events::Events;
 use crate::frame::Frame;
+use crate::limits::SCRATCH_BYTES;
 use crate::reader::{Reader, Turn};
 use crate::recvs::Recvs;
 use crate::region::Regions;
@@ -18,9 +19,22 @@ pub(crate) struct Shared {
     pub(crate) recvs: Recvs,
     pub(crate) regions: Regions,
     pub(crate) events: Events,
-    /// For bytes that nobody wants or has a place for yet.
-    pub(crate) scratch: Vec<u8>,
+    pub(crate) scratch: Scratch,
     pub(crate) message_bytes_max: usize,
+}
+
+/// Memory for bytes that nobody wants or has a place for yet. Taken when first needed: most domains
+/// never do.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch(Vec<u8>);
+
+impl Scratch {
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        if self.0.is_empty() {
+            self.0.resize(SCRATCH_BYTES, 0);
+        }
+        &mut self.0
+    }
 }
 
 /// Why an endpoint ends, and what the peer is told about it.

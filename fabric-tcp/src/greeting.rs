@@ -3,12 +3,13 @@
 use std::io::{self, Read, Write};
 
 use fabric_core::{Addr, Error, ErrorKind, Event, ListenerId};
+use mio::net::TcpStream;
 
 use crate::driver::Driver;
 use crate::endpoint::Endpoint;
 use crate::foreign;
 use crate::status;
-use crate::sys::Io;
+use crate::sys::{Held, Io};
 use crate::table::{Conn, Phase};
 
 /// No text, TLS or ZMTP begins with this first byte.
@@ -113,7 +114,11 @@ impl Driver {
     pub(crate) fn on_greeting(&mut self, index: usize) {
         let Some(conn) = self.table.get(index) else { return };
         let Conn { stream, readable, phase: Phase::Greeting(greeting), .. } = conn else { return };
-        match greeting.step(&mut Io(stream), readable) {
+        let stepped = match greeting.origin {
+            Origin::Dialed => greeting.step(&mut Io(stream), readable),
+            Origin::Accepted(_) => greeting.step(&mut Held(stream), readable),
+        };
+        match stepped {
             Ok(true) => self.open(index),
             Ok(false) => {}
             Err(error) => self.fail_greeting(index, error),
@@ -134,7 +139,21 @@ impl Driver {
                 Event::Accepted { ep, listener, peer }
             }
         });
-        self.table.mark_ready(index);
+        // What came along with the greeting is read at once, to be answered together with it.
+        self.read_one(index);
+    }
+
+    /// Lets greetings go that were held back and that nothing followed. A connection that has just
+    /// become an endpoint has until the user flushes, if `opened` says so.
+    pub(crate) fn release_greetings(&mut self, opened: Opened) {
+        for index in self.table.take_held() {
+            let Some(conn) = self.table.get(index) else { continue };
+            match &conn.phase {
+                Phase::Open(_) if opened == Opened::Wait => self.table.mark_held(index),
+                Phase::Open(endpoint) if !endpoint.writer.is_empty() => {}
+                _ => release(&conn.stream),
+            }
+        }
     }
 
     /// A connection ends before it became an endpoint.
@@ -158,6 +177,22 @@ impl Driver {
             self.accepting.pending -= 1;
         }
         self.table.remove(index);
+    }
+}
+
+/// What becomes of greetings of connections that are endpoints already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opened {
+    /// The user may add to them.
+    Wait,
+    /// They go with what the user added, or alone.
+    Go,
+}
+
+fn release(stream: &TcpStream) {
+    if let Err(error) = stream.set_nodelay(true) {
+        // The connection is broken; reading tells why.
+        tracing::debug!(%error, "a greeting could not be released");
     }
 }
 

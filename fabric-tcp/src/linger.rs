@@ -108,7 +108,7 @@ impl Driver {
     pub(crate) fn on_lingering(&mut self, index: usize) {
         let Some(conn) = self.table.get(index) else { return };
         let Conn { stream, readable, phase: Phase::Lingering(linger), .. } = conn else { return };
-        let mut live = Live { stream, readable, scratch: &mut self.shared.scratch };
+        let mut live = Live { stream, readable, scratch: self.shared.scratch.bytes() };
         if linger.step(&mut live) {
             self.end_linger(index);
         } else if conn.readable {

@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSliceMut, Read};
 
-use crate::endpoint::Context;
+use crate::endpoint::{Context, Scratch};
 use crate::frame::HEADER_BYTES;
 use crate::limits::READ_AHEAD_BYTES;
 use crate::reader::{Reader, State};
@@ -96,7 +96,11 @@ fn ahead_max(cx: &Context<'_>) -> usize {
 }
 
 /// Memory to read ahead into: the next posted slot, or a little scratch memory.
-fn ahead<'a>(recvs: &'a mut Recvs, scratch: &'a mut [u8], len_max: usize) -> (&'a mut [u8], bool) {
+fn ahead<'a>(
+    recvs: &'a mut Recvs,
+    scratch: &'a mut Scratch,
+    len_max: usize,
+) -> (&'a mut [u8], bool) {
     match recvs.next_buffer() {
         Some(slot) => {
             let len = slot.len().min(len_max);
@@ -106,9 +110,10 @@ fn ahead<'a>(recvs: &'a mut Recvs, scratch: &'a mut [u8], len_max: usize) -> (&'
     }
 }
 
-fn unwanted(scratch: &mut [u8], len: usize) -> &mut [u8] {
-    let len = scratch.len().min(len);
-    &mut scratch[..len]
+fn unwanted(scratch: &mut Scratch, len: usize) -> &mut [u8] {
+    let bytes = scratch.bytes();
+    let len = bytes.len().min(len);
+    &mut bytes[..len]
 }
 
 /// Reads into all pieces; gives bytes read and bytes wanted.

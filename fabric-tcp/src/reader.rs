@@ -171,8 +171,8 @@ impl Reader {
     }
 
     fn on_ahead_in_scratch(&mut self, len: usize, cx: &mut Context<'_>) -> Result<(), End> {
-        let scratch = std::mem::take(&mut cx.shared.scratch);
-        let result = self.feed(&scratch[..len], cx);
+        let mut scratch = std::mem::take(&mut cx.shared.scratch);
+        let result = self.feed(&scratch.bytes()[..len], cx);
         cx.shared.scratch = scratch;
         result
     }

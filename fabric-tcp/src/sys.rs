@@ -14,6 +14,10 @@ use crate::options::TcpOptions;
 /// A connected socket as byte stream. A broken one is an error, never a signal.
 pub(crate) struct Io<'a>(pub(crate) &'a TcpStream);
 
+/// As [`Io`], but the kernel may hold back what is written for what follows it (tcp(7), send(2):
+/// `MSG_MORE`), until something is written without that or `TCP_NODELAY` is set again.
+pub(crate) struct Held<'a>(pub(crate) &'a TcpStream);
+
 impl Read for Io<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.0.read(buf)
@@ -32,6 +36,24 @@ impl Write for Io<'_> {
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut nothing = SendAncillaryBuffer::default();
         Ok(sendmsg(self.0, bufs, &mut nothing, SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Held<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buf)
+    }
+}
+
+impl Write for Held<'_> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let mut nothing = SendAncillaryBuffer::default();
+        let flags = SendFlags::NOSIGNAL | SendFlags::MORE;
+        Ok(sendmsg(self.0, &[IoSlice::new(buf)], &mut nothing, flags)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

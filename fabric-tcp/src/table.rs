@@ -68,6 +68,8 @@ pub(crate) struct Table {
     ready: VecDeque<usize>,
     dirty: VecDeque<usize>,
     starved: VecDeque<usize>,
+    /// Those with a greeting that the kernel holds back for what follows it.
+    held: Vec<usize>,
     next_id: u32,
 }
 
@@ -85,6 +87,10 @@ impl Table {
         let id = self.new_id(self.next_index() as u32);
         let listed = Listed::default();
         let conn = Conn { id, stream, readable: false, writable: true, ends: false, phase, listed };
+        if self.conns.capacity() == 0 {
+            // Most domains have one connection, and a table grows by four at least.
+            self.conns.reserve_exact(1);
+        }
         self.conns.insert(conn);
         id
     }
@@ -152,6 +158,15 @@ impl Table {
         if !std::mem::replace(&mut conn.listed.starved, true) {
             self.starved.push_back(index);
         }
+    }
+
+    /// Lists a connection whose greeting is held back.
+    pub(crate) fn mark_held(&mut self, index: usize) {
+        self.held.push(index);
+    }
+
+    pub(crate) fn take_held(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.held)
     }
 
     pub(crate) fn pop_ready(&mut self) -> Option<usize> {

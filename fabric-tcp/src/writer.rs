@@ -46,7 +46,7 @@ struct Item {
 }
 
 /// Frames on their way out.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Writer {
     queue: VecDeque<Item>,
     /// Bytes of the first item that the kernel already has.
@@ -70,6 +70,13 @@ pub(crate) enum Flushed {
     Blocked,
     /// Others should have their turn first.
     Budget,
+}
+
+impl Default for Writer {
+    /// With room for one: an idle connection has had one frame at a time.
+    fn default() -> Self {
+        Self { queue: VecDeque::with_capacity(1), written: 0, sends: 0, answers: 0 }
+    }
 }
 
 impl Writer {

@@ -4,10 +4,10 @@ use fabric_core::{Access, Addr, EpId, Exposure, Pool, RemoteKey};
 use proptest::prelude::*;
 
 use super::*;
-use crate::endpoint::Shared;
+use crate::endpoint::{Scratch, Shared};
 use crate::events::Events;
 use crate::frame::Place;
-use crate::limits::{READ_AHEAD_BYTES, SCRATCH_BYTES};
+use crate::limits::READ_AHEAD_BYTES;
 use crate::requests::{Requests, Work};
 use crate::writer::Writer;
 
@@ -68,7 +68,7 @@ impl Fixture {
             recvs: Recvs::new(SLOTS),
             regions: Regions::default(),
             events: Events::default(),
-            scratch: vec![0; SCRATCH_BYTES],
+            scratch: Scratch::default(),
             message_bytes_max: SLOT_BYTES,
         };
         let exposed = Exposure::Slot(Slot::alloc(1000).unwrap());
