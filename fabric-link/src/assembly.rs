@@ -99,8 +99,7 @@ impl Assembly {
 
     /// Forgets what was put together so far, and offers its receive again.
     pub fn give_up(&mut self, recvs: &mut Recvs) {
-        if let Some(Begun { mut posted, .. }) = self.begun.take() {
-            posted.slot.set_len(0);
+        if let Some(Begun { posted, .. }) = self.begun.take() {
             recvs.untake(posted);
         }
     }

@@ -114,6 +114,7 @@ mod tests {
                 got.extend_from_slice(packet.filled());
                 cut.advance(len);
             }
+            prop_assert!(cut.has_begun());
             prop_assert_eq!(got, whole);
         }
     }

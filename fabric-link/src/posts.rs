@@ -181,4 +181,26 @@ mod tests {
         assert!(check_write(&buf, 2, 1).is_err() && check_write(&buf, 3, 0).is_err());
         assert!(check_word(16).is_ok() && check_word(12).is_err());
     }
+
+    #[test]
+    fn a_message_is_held_to_what_the_domain_says_it_takes() {
+        let caps = |message_bytes_max, segments_max| Caps {
+            provider: "verbs",
+            device: String::new(),
+            message_bytes_max,
+            inline_bytes_max: 0,
+            segments_max,
+            send_depth: 1,
+            recv_depth: 1,
+            gather_bytes_min: 0,
+            rma: None,
+            atomics: false,
+            multicast: false,
+        };
+        let buf = SendBuf::from(Bytes::from_static(b"abc"));
+        assert!(check_message(&buf, 3, &caps(3, 1)).is_ok());
+        for caps in [caps(2, 1), caps(3, 0)] {
+            assert_eq!(check_message(&buf, 3, &caps).unwrap_err().kind(), ErrorKind::Misuse);
+        }
+    }
 }
