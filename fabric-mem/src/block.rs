@@ -1,13 +1,18 @@
-//! One owned, zeroed, page-aligned allocation.
+//! One owned, zeroed, aligned allocation.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
-use memmap2::MmapMut;
+use memmap2::{MmapMut, UncheckedAdvice};
 
 /// Page size assumed for alignment, in bytes. Devices register whole pages, and page alignment
 /// also satisfies every atomic.
-const ALIGN_BYTES: usize = 4096;
+pub(crate) const ALIGN_BYTES: usize = 4096;
+
+/// Blocks up to here would be mostly alignment: they start at a cache line, which satisfies every
+/// atomic too.
+const SMALL_BYTES_MAX: usize = 1024;
+const LINE_BYTES: usize = 64;
 
 /// From here on a block that may stay untouched is mapped by itself: the allocator would clear
 /// memory that was used before, and keep its own notes on the first page of what was not.
@@ -24,7 +29,7 @@ enum Home {
     /// The allocator, with room to align in.
     Heap { raw: NonNull<u8>, layout: Layout },
     /// Pages of its own, which are nothing until written.
-    Mapped(#[expect(dead_code, reason = "unmaps when dropped")] MmapMut),
+    Mapped(MmapMut),
 }
 
 // SAFETY: a block owns its allocation exclusively and has no interior state tied to a thread.
@@ -50,13 +55,28 @@ impl Block {
     /// kernel has cleared.
     pub(crate) fn new(bytes: usize) -> Option<Self> {
         let bytes = bytes.max(1);
-        let layout = Layout::from_size_align(bytes.checked_add(ALIGN_BYTES)?, 1).ok()?;
+        let align = if bytes <= SMALL_BYTES_MAX { LINE_BYTES } else { ALIGN_BYTES };
+        let layout = Layout::from_size_align(bytes.checked_add(align)?, 1).ok()?;
         // SAFETY: the layout has a non-zero size.
         let raw = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        let offset = raw.as_ptr().align_offset(ALIGN_BYTES);
-        // SAFETY: aligning skips less than ALIGN_BYTES, which the layout has beyond `bytes`.
+        let offset = raw.as_ptr().align_offset(align);
+        // SAFETY: aligning skips less than `align`, which the layout has beyond `bytes`.
         let start = unsafe { raw.add(offset) };
         Some(Self { home: Home::Heap { raw, layout }, start, bytes })
+    }
+
+    /// Gives whole pages back to the host, if they were mapped: they are zero from now on, and
+    /// nothing until written (madvise(2), `MADV_DONTNEED`).
+    ///
+    /// # Safety
+    /// Nobody else uses these bytes, no device knows them, and both `from` and `bytes` are multiples
+    /// of `ALIGN_BYTES` within the block.
+    pub(crate) unsafe fn forget(&self, from: usize, bytes: usize) {
+        if let Home::Mapped(map) = &self.home {
+            // SAFETY: as the caller says; zero bytes are as good as any others. A host that refuses
+            // leaves everything as it is.
+            let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, from, bytes) };
+        }
     }
 
     pub(crate) fn start(&self) -> NonNull<u8> {
@@ -83,10 +103,12 @@ mod tests {
 
     #[test]
     fn a_block_is_aligned_and_zeroed() {
-        let sizes = [1, 4095, 4096, 1 << 20];
+        let sizes = [1, SMALL_BYTES_MAX, SMALL_BYTES_MAX + 1, 4096, 1 << 20];
         for block in sizes.map(Block::new).into_iter().chain(sizes.map(Block::untouched)) {
             let block = block.unwrap();
-            assert_eq!(block.start().as_ptr() as usize % ALIGN_BYTES, 0);
+            let small = block.bytes() <= SMALL_BYTES_MAX;
+            let align = if small { LINE_BYTES } else { ALIGN_BYTES };
+            assert_eq!(block.start().as_ptr() as usize % align, 0);
             // SAFETY: the block has `bytes` initialised bytes and nobody writes them.
             let found =
                 unsafe { std::slice::from_raw_parts(block.start().as_ptr(), block.bytes()) };

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::block::Block;
+use crate::block::{ALIGN_BYTES, Block};
 use crate::slot::Slot;
 
 /// Why a pool could not be made.
@@ -33,12 +34,17 @@ pub enum PoolError {
 /// Slots start at multiples of this many bytes, so that two of them never share a cache line.
 const STRIDE_BYTES: usize = 64;
 
+/// Slots of so many bytes start on pages of their own, so that the host can have them back.
+const PAGED_BYTES_MIN: usize = 16 * ALIGN_BYTES;
+
 pub(crate) struct Arena {
     block: Block,
     slot_bytes: usize,
     stride: usize,
     free: Mutex<Free>,
     slots: usize,
+    /// Somebody asked where the memory is: a device may use it.
+    known: AtomicBool,
 }
 
 /// Slots that nobody has.
@@ -61,6 +67,19 @@ impl Arena {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gives the memory of a slot back to the host until it is used again, unless a device may know
+    /// it or it shares pages with others.
+    ///
+    /// # Safety
+    /// The caller has the only slot with this index.
+    pub(crate) unsafe fn forget(&self, index: u32) {
+        let paged = self.stride.is_multiple_of(ALIGN_BYTES);
+        if paged && !self.known.load(Ordering::Acquire) {
+            // SAFETY: the slot's pages are its own, as the stride says, and the slot the caller's.
+            unsafe { self.block.forget(index as usize * self.stride, self.stride) }
+        }
+    }
+
     pub(crate) fn give_back(&self, index: u32) {
         self.free().returned.push(index);
     }
@@ -80,13 +99,14 @@ impl Pool {
         if slot_bytes == 0 || slots == 0 || u32::try_from(slots).is_err() {
             return Err(shape);
         }
-        let stride = slot_bytes.checked_next_multiple_of(STRIDE_BYTES).ok_or(shape)?;
+        let unit = if slot_bytes < PAGED_BYTES_MIN { STRIDE_BYTES } else { ALIGN_BYTES };
+        let stride = slot_bytes.checked_next_multiple_of(unit).ok_or(shape)?;
         let block = stride
             .checked_mul(slots)
             .and_then(Block::untouched)
             .ok_or(PoolError::OutOfMemory { slot_bytes, slots })?;
-        let free = Mutex::default();
-        Ok(Self(Arc::new(Arena { block, slot_bytes, stride, free, slots })))
+        let (free, known) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Self(Arc::new(Arena { block, slot_bytes, stride, free, slots, known })))
     }
 
     /// An empty slot, or `None` when all are in use.
@@ -122,6 +142,7 @@ impl Pool {
 
     /// Start of the memory that holds all slots, for registration with a device.
     pub fn as_ptr(&self) -> *const u8 {
+        self.0.known.store(true, Ordering::Release);
         self.0.block.start().as_ptr()
     }
 
@@ -178,6 +199,35 @@ mod tests {
     fn a_slot_may_outlive_the_pool_handle() {
         let mut slot = Pool::new(8, 1).unwrap().take().unwrap();
         assert!(slot.append(b"12345678"));
+    }
+
+    #[test]
+    fn what_a_slot_held_is_forgotten_unless_a_device_may_know_it() {
+        for (known, expected) in [(false, 0), (true, 1)] {
+            let pool = Pool::new(PAGED_BYTES_MIN + 1, 3).unwrap();
+            if known {
+                pool.as_ptr();
+            }
+            let mut slots: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
+            for slot in &mut slots {
+                slot.buffer_mut().fill(1);
+                slot.set_len(7);
+            }
+            slots[1].forget();
+            assert_eq!(slots[1].len(), 0);
+            let all = |slot: &mut Slot, byte| slot.buffer_mut().iter().all(|&b| b == byte);
+            assert!(all(&mut slots[1], expected));
+            assert!(all(&mut slots[0], 1) && all(&mut slots[2], 1), "others keep what they have");
+        }
+    }
+
+    #[test]
+    fn small_slots_share_pages_and_keep_them() {
+        let pool = Pool::new(64, 2).unwrap();
+        let mut slot = pool.take().unwrap();
+        assert!(slot.append(b"x"));
+        slot.forget();
+        assert_eq!((slot.len(), slot.buffer_mut()[0]), (0, b'x'));
     }
 
     #[test]

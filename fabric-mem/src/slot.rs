@@ -95,6 +95,16 @@ impl Slot {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.capacity) }
     }
 
+    /// Empties it and lets the host have its memory until it is used again, where that is possible
+    /// without harm. Costs a system call: for slots that will be idle.
+    pub fn forget(&mut self) {
+        self.len = 0;
+        if let Home::Pool { arena, index } = &self.home {
+            // SAFETY: this slot is the only one with its index, and it is not lent.
+            unsafe { arena.forget(*index) }
+        }
+    }
+
     /// Says how many bytes are filled.
     ///
     /// # Panics
