@@ -170,7 +170,7 @@ impl Net {
         key
     }
 
-    fn post_batches_of(&mut self, peers: &[PeerId]) {
+    pub(super) fn post_batches_of(&mut self, peers: &[PeerId]) {
         for &peer in peers {
             if let Some(open) = self.peer(peer).batch {
                 self.post_batch(open);

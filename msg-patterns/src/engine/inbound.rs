@@ -27,7 +27,7 @@ pub(crate) const OFFER_BYTES_MIN: u64 = 4096;
 
 impl<R: Role> Core<R> {
     /// A fabric message arrived.
-    pub(crate) fn on_slot(&mut self, port: usize, ep: EpId, slot: Slot, heard: &mut Heard) {
+    pub(crate) fn on_slot(&mut self, port: usize, ep: EpId, mut slot: Slot, heard: &mut Heard) {
         self.net.ports[port].posted -= 1;
         let lends = self.net.lends(&slot);
         let Some(&peer) = self.net.ports[port].by_ep.get(&ep) else {
@@ -43,7 +43,13 @@ impl<R: Role> Core<R> {
         if lends {
             self.on_frames(peer, ep, &Source::Lent(&slot.freeze()));
         } else {
+            let entry = self.net.peer(peer);
+            let is_greeted = entry.is_connector() && !entry.is_up();
             self.on_frames(peer, ep, &Source::Copied(slot.filled()));
+            if is_greeted {
+                // Many sockets are idle from here on, and each would keep the page.
+                slot.forget();
+            }
             self.net.repost(port, slot);
         }
     }

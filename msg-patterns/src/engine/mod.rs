@@ -64,9 +64,9 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// So much came in at once: where half of the receives were used, there are more from now on.
+    /// So much came in at once: where that is much for the receives, there are more from now on.
     fn post_more_than(&mut self, found: usize) {
-        if found >= self.posted_goal / 2 {
+        if found > self.posted_goal / 2 {
             self.posted_goal = (2 * self.posted_goal).min(POSTED_MAX);
         }
     }

@@ -21,6 +21,8 @@ use crate::options::Options;
 /// Batches of one peer that may be with the fabric before messages wait in its queue.
 const IN_FLIGHT_MAX: usize = 8;
 
+/// Bytes of the first message for a peer that is not there yet, with its frame, if it is small.
+const LONE_BYTES_MAX: usize = 256;
 /// Slots that stay free when messages are queued encoded.
 const UNQUEUED_SLOTS: usize = RESERVED_SLOTS + SENDING_SLOTS / 2;
 
@@ -113,10 +115,19 @@ impl Net {
         if self.peer_mut(peer).queue.append(part, len_max) {
             return true;
         }
-        let pool = self.pool.as_ref().filter(|pool| pool.free() > UNQUEUED_SLOTS);
-        let Some(slot) = pool.and_then(Pool::take) else { return false };
+        let Some(slot) = self.slot_to_queue_in(peer, part.len()) else { return false };
         self.peer_mut(peer).queue.append_in(slot, part);
         true
+    }
+
+    /// The first small message for a peer that is not there yet gets memory of its own, as handshakes
+    /// do: mostly it stays the only one.
+    fn slot_to_queue_in(&self, peer: PeerId, len: usize) -> Option<Slot> {
+        let entry = self.peer(peer);
+        if !entry.is_up() && entry.queue.is_empty() && HEAD_BYTES + len <= LONE_BYTES_MAX {
+            return Slot::alloc(LONE_BYTES_MAX).ok();
+        }
+        self.pool.as_ref().filter(|pool| pool.free() > UNQUEUED_SLOTS)?.take()
     }
 
     /// Queues a message behind others that are encoded, if there is room. If not, nothing happened.
@@ -379,6 +390,9 @@ impl Net {
     /// its own, and the protocol bounds how many there are.
     pub(crate) fn control(&mut self, peer: PeerId, frame: &Frame<'_>) {
         let need = frame.encode().len();
+        if !self.peer(peer).is_up() && self.control_alone(peer, frame, need) {
+            return;
+        }
         let batch = self.batch_for(&[peer], need).or_else(|| {
             let slot = Slot::alloc(need.max(self.batch_bytes_max)).ok()?;
             Some(self.open_batch(&[peer], slot))
@@ -386,6 +400,17 @@ impl Net {
         if let Some(batch) = batch {
             append(&mut self.batches[batch].slot, frame);
         }
+    }
+
+    /// Sends a frame of a handshake in a piece of memory of its size. Slots of a pool take a page
+    /// each, which many idle sockets would keep.
+    fn control_alone(&mut self, peer: PeerId, frame: &Frame<'_>, need: usize) -> bool {
+        let Ok(mut slot) = Slot::alloc(need) else { return false };
+        append(&mut slot, frame);
+        self.post_batches_of(&[peer]);
+        self.posted_since_flush = true;
+        self.post(peer, slot.into());
+        true
     }
 
     /// What is queued for a peer and has not begun to leave, taken out.

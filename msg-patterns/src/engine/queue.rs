@@ -117,7 +117,8 @@ impl Queue {
     /// Encodes a message behind the last one, if that is encoded and its slot has room.
     pub(crate) fn append(&mut self, part: &[u8], len_max: usize) -> bool {
         let Some(Queued::Run(run)) = self.entries.back_mut() else { return false };
-        if run.slot.len() + HEAD_BYTES + part.len() > len_max {
+        let need = HEAD_BYTES + part.len();
+        if run.slot.len() + need > len_max || run.slot.room() < need {
             return false;
         }
         run.append(part);
@@ -262,6 +263,7 @@ mod tests {
         queue.append_in(slot(), b"a");
         assert!(queue.append(b"", LEN_MAX) && queue.append(b"ccc", LEN_MAX));
         assert!(!queue.append(&[0; LEN_MAX], LEN_MAX), "the slot is full");
+        assert!(!queue.append(&[0; LEN_MAX], 9 * LEN_MAX), "it is smaller than others");
         queue.push(outgoing("last"));
         queue
     }
