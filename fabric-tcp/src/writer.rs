@@ -73,9 +73,9 @@ pub(crate) enum Flushed {
 }
 
 impl Default for Writer {
-    /// With room for one: an idle connection has had one frame at a time.
+    /// With little room: a queue grows by four at least, and most connections are idle.
     fn default() -> Self {
-        Self { queue: VecDeque::with_capacity(1), written: 0, sends: 0, answers: 0 }
+        Self { queue: VecDeque::with_capacity(2), written: 0, sends: 0, answers: 0 }
     }
 }
 
