@@ -48,7 +48,6 @@ pub(crate) struct Arena {
 }
 
 /// Slots that nobody has.
-#[derive(Default)]
 struct Free {
     /// Those that came back; the last one is used first.
     returned: Vec<u32>,
@@ -65,6 +64,14 @@ impl Arena {
 
     fn free(&self) -> MutexGuard<'_, Free> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cold]
+    fn take_fresh(&self) -> Option<u32> {
+        let mut free = self.free();
+        let index = free.fresh;
+        free.fresh += u32::from((index as usize) < self.slots);
+        (index < free.fresh).then_some(index)
     }
 
     /// Gives the memory of a slot back to the host until it is used again, unless a device may know
@@ -105,22 +112,16 @@ impl Pool {
             .checked_mul(slots)
             .and_then(Block::untouched)
             .ok_or(PoolError::OutOfMemory { slot_bytes, slots })?;
-        let (free, known) = (Mutex::default(), AtomicBool::new(false));
+        // Mostly few of them are under way at a time.
+        let returned = Vec::with_capacity(slots.min(8));
+        let (free, known) = (Mutex::new(Free { returned, fresh: 0 }), AtomicBool::new(false));
         Ok(Self(Arc::new(Arena { block, slot_bytes, stride, free, slots, known })))
     }
 
     /// An empty slot, or `None` when all are in use.
     pub fn take(&self) -> Option<Slot> {
-        let mut free = self.0.free();
-        let index = match free.returned.pop() {
-            Some(index) => index,
-            None if (free.fresh as usize) < self.0.slots => {
-                free.fresh += 1;
-                free.fresh - 1
-            }
-            None => return None,
-        };
-        drop(free);
+        let returned = self.0.free().returned.pop();
+        let index = returned.or_else(|| self.0.take_fresh())?;
         Some(Slot::of_pool(self.0.clone(), index))
     }
 
