@@ -342,7 +342,9 @@ impl Net {
 
     /// A copy that many can share without another allocation.
     fn copy_to_share(&self, run: &[u8]) -> Bytes {
-        let slot = self.copies.as_ref().and_then(Pool::take);
+        // Without such slots copies are allocated.
+        let copies = self.copies.get_or_init(|| Pool::new(COPY_BYTES_MAX, COPY_SLOTS).ok());
+        let slot = copies.as_ref().and_then(Pool::take);
         match slot.and_then(|mut slot| slot.append(run).then_some(slot)) {
             Some(slot) => slot.freeze(),
             None => Bytes::copy_from_slice(run),

@@ -17,6 +17,7 @@ mod posting;
 mod queue;
 mod rendezvous;
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ use crate::{Error, ErrorKind};
 
 use batches::{Batch, Members};
 use endpoints::{Bound, Connector};
-use inbound::{COPY_BYTES_MAX, COPY_SLOTS, RESERVED_SLOTS};
+use inbound::RESERVED_SLOTS;
 pub(crate) use outbound::Room;
 use peer::Peer;
 use rendezvous::Transfer;
@@ -89,7 +90,7 @@ pub(crate) struct Net {
     /// The application holds so many slots that received messages are copied out of theirs.
     pool_short: bool,
     /// Small slots for what is copied out of received ones.
-    copies: Option<Pool>,
+    copies: OnceCell<Option<Pool>>,
     /// The version of the role's filter, from 1.
     pub(crate) filter: u64,
     batch_bytes_max: usize,
@@ -154,7 +155,7 @@ impl Net {
             start: Instant::now(),
             pool: None,
             pool_short: false,
-            copies: None,
+            copies: OnceCell::new(),
             filter: 1,
             batch_bytes_max: 0,
             batches: Slab::with_capacity(1),
@@ -247,8 +248,6 @@ impl Net {
         let pool = Pool::new(slot_bytes, slots)
             .map_err(|error| Error::new(ErrorKind::Limit, error.to_string()))?;
         self.batch_bytes_max = slot_bytes;
-        // Without them copies are allocated.
-        self.copies = Pool::new(COPY_BYTES_MAX, COPY_SLOTS).ok();
         self.pool = Some(pool.clone());
         Ok(pool)
     }
@@ -278,7 +277,8 @@ impl Net {
         self.batches.clear();
         self.ports.clear();
         self.peers.clear();
-        (self.pool, self.copies) = (None, None);
+        self.pool = None;
+        self.copies.take();
     }
 
     /// Makes sure that `on_timeout` runs by `at`.
