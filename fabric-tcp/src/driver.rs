@@ -132,7 +132,9 @@ impl Driver {
 
     /// Writes what was posted, as far as the kernel takes it.
     pub(crate) fn flush(&mut self) {
-        self.release_greetings(Opened::Go);
+        if self.table.has_held() {
+            self.release_greetings(Opened::Go);
+        }
         self.flush_dirty();
     }
 
@@ -157,7 +159,9 @@ impl Driver {
             self.accept_some();
             self.resume_starved();
             self.serve_ready(events_max);
-            self.release_greetings(Opened::Wait);
+            if self.table.has_held() {
+                self.release_greetings(Opened::Wait);
+            }
             self.flush_dirty();
         }
     }
@@ -270,7 +274,9 @@ impl Driver {
                 Token(index) => note_connection(&mut self.table, index, event),
             }
         }
-        self.take_more_than(count);
+        if count >= KERNEL_EVENTS {
+            self.take_more_than(count);
+        }
         woken
     }
 

@@ -165,6 +165,11 @@ impl Table {
         self.held.push(index);
     }
 
+    #[inline]
+    pub(crate) fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     pub(crate) fn take_held(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.held)
     }
