@@ -282,6 +282,14 @@ mod tests {
     }
 
     #[test]
+    fn a_shell_understands_the_script() {
+        let trial = Trial::new("shell");
+        let script = trial.ground(Some("/it's.ko".into())).script(&all());
+        let status = std::process::Command::new("sh").args(["-n", "-c", &script]).status();
+        assert!(status.unwrap().success(), "{script}");
+    }
+
+    #[test]
     fn a_guest_that_dies_in_a_cell_costs_that_cell_only() {
         let trial = Trial::new("dies");
         trial.wrote("33", "done");

@@ -24,6 +24,8 @@ pub(super) struct Cell {
     pub(super) seconds: u64,
     /// Why nothing, or not all, of it ran.
     pub(super) failure: Option<String>,
+    /// The exit code of each step.
+    pub(super) codes: BTreeMap<String, i32>,
     /// What the doctor says while nothing is wrong on purpose.
     pub(super) doctor: Option<Doctor>,
     /// The suite on verbs.
@@ -101,6 +103,9 @@ impl Mismatch {
     }
 }
 
+/// Steps that end with 0 when all is well.
+const STEPS: [&str; 4] = ["doctor", "conformance", "patterns", "libfabric"];
+
 impl Suite {
     /// Whether every case passed or was skipped for a reason.
     pub(super) fn is_good(&self) -> bool {
@@ -115,7 +120,7 @@ impl Cell {
         let doctor = self.doctor.as_ref().is_some_and(|doctor| doctor.verdict != "errors");
         let named = !self.mismatches.is_empty() && self.mismatches.iter().all(Mismatch::is_named);
         let ran = self.conformance.is_good() && well(&self.patterns) && well(&self.libfabric);
-        self.failure.is_none() && doctor && ran && named
+        self.failure.is_none() && doctor && ran && named && self.bad_end().is_none()
     }
 
     /// What explains that it did not: what the doctor found, else the first thing that failed.
@@ -143,7 +148,16 @@ impl Cell {
             let found = mismatch.found.as_ref().map_or("nothing", |finding| &finding.id);
             format!("{}: {} expected, {found} found", mismatch.name, mismatch.expected)
         });
-        case.or(missing).or(pattern).or(unnamed)
+        case.or(missing).or(pattern).or(unnamed).or_else(|| self.bad_end())
+    }
+
+    /// A step that failed, whatever it wrote before.
+    fn bad_end(&self) -> Option<String> {
+        let bad = STEPS.iter().find(|step| self.codes.get(**step) != Some(&0))?;
+        Some(match self.codes.get(*bad) {
+            Some(code) => format!("{bad} ended with {code}"),
+            None => format!("{bad} did not end"),
+        })
     }
 }
 
@@ -179,6 +193,7 @@ pub(super) mod samples {
             version: "#1 SMP Debian 6.12.118-1".into(),
             packages: BTreeMap::from([("libibverbs1".into(), "56.1-1".into())]),
             seconds: 90,
+            codes: STEPS.map(|step| (step.to_owned(), 0)).into(),
             doctor: Some(Doctor { verdict: "good".into(), uses: Some("rxe0".into()), first: None }),
             conformance: Suite { passed: 155, ..Suite::default() },
             patterns: patterns(true),
@@ -197,7 +212,8 @@ mod tests {
     #[test]
     fn a_cell_is_good_when_everything_is() {
         assert!(good("6.12", "56").is_good());
-        let spoil: [fn(&mut Cell); 7] = [
+        let spoil: [fn(&mut Cell); 8] = [
+            |cell| cell.codes.clear(),
             |cell| cell.failure = Some("panic".into()),
             |cell| cell.doctor = None,
             |cell| cell.conformance.missing = 1,
@@ -223,6 +239,13 @@ mod tests {
         let first = Some(finding("D03", "error"));
         cell.doctor = Some(Doctor { verdict: "errors".into(), uses: None, first });
         assert!(cell.explanation().unwrap().starts_with("D03, no driver: lib"));
+    }
+
+    #[test]
+    fn a_program_that_crashed_at_its_end_is_told_by_its_code() {
+        let mut cell = good("6.12", "56");
+        cell.codes.insert("patterns".into(), 139);
+        assert_eq!(cell.explanation().unwrap(), "patterns ended with 139");
     }
 
     #[test]

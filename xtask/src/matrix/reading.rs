@@ -1,5 +1,6 @@
 //! Reads what a guest wrote about a cell.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -35,6 +36,7 @@ pub(super) fn cell(dir: &Path) -> Cell {
         taken_at: said(dir, "taken_at").parse().unwrap_or_default(),
         commit: said(dir, "commit"),
         seconds: said(dir, "seconds").parse().unwrap_or_default(),
+        codes: codes(&said(dir, "ended")),
         doctor: doctor(&said(dir, "doctor.out")),
         conformance: suite(&said(dir, "conformance.out"), &said(dir, "ledger.jsonl")),
         patterns: step_patterns(dir, "patterns"),
@@ -42,6 +44,12 @@ pub(super) fn cell(dir: &Path) -> Cell {
         mismatches: MISMATCHES.iter().map(|(name, id)| mismatch(dir, name, id)).collect(),
         ..Cell::default()
     }
+}
+
+/// A line for each step: name and exit code.
+fn codes(text: &str) -> BTreeMap<String, i32> {
+    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+    pairs.filter_map(|(name, code)| Some((name.to_owned(), code.parse().ok()?))).collect()
 }
 
 fn mismatch(dir: &Path, name: &str, expected: &str) -> Mismatch {
@@ -203,6 +211,12 @@ mod tests {
         let named: Vec<_> = cell(&dir).mismatches.iter().map(Mismatch::is_named).collect();
         fs::remove_dir_all(&dir).unwrap();
         assert_eq!(named, [true, false, true]);
+    }
+
+    #[test]
+    fn each_step_has_an_exit_code() {
+        let codes = codes("doctor 0\nconformance 139\npatt");
+        assert_eq!((codes.len(), codes["doctor"], codes["conformance"]), (2, 0, 139));
     }
 
     #[test]
