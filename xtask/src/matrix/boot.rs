@@ -113,9 +113,9 @@ impl Ground<'_> {
     }
 
     fn script(&self, stacks: &[&Stack]) -> String {
-        let (device, driver, address) = match self.row.link {
-            Link::Rxe => ("rxe0", "rxe", guest::ADDRESS),
-            Link::Siw => ("siw0", "siw", guest::SPARE_ADDRESS),
+        let (device, driver, interface, address) = match self.row.link {
+            Link::Rxe => ("rxe0", "rxe", "roce0", guest::ADDRESS),
+            Link::Siw => ("siw0", "siw", "roce1", guest::SPARE_ADDRESS),
         };
         let mut script = String::new();
         for (name, value) in [
@@ -124,6 +124,7 @@ impl Ground<'_> {
             ("COMMIT", self.commit),
             ("DEVICE", device),
             ("DRIVER", driver),
+            ("INTERFACE", interface),
             ("ADDRESS", address),
             ("DRIVERS", DRIVERS),
         ] {

@@ -1,7 +1,8 @@
 # Runs cells in a guest: the programs of this project, each with the user space of a stack as its
 # root. What a step writes goes to files named after it, and how it ended to `ended`.
 #
-# Set before: RESULTS, PROGRAMS, COMMIT, DEVICE, DRIVER, ADDRESS, DRIVERS.
+# Set before: RESULTS, PROGRAMS, COMMIT, DEVICE, DRIVER, INTERFACE, ADDRESS,
+# DRIVERS.
 
 step() { # NAME SECONDS COMMAND...
     name=$1 limit_s=$2
@@ -49,10 +50,32 @@ without_device_file() {
     mv "/dev/$file.away" "/dev/infiniband/$file"
 }
 
+make_device() {
+    rdma link add "$DEVICE" type "$DRIVER" netdev "$INTERFACE" || return
+    port=/sys/class/infiniband/$DEVICE/ports/1
+    for poll in $(seq 300); do
+        if grep -q ACTIVE "$port/state" &&
+            { [ "$DRIVER" = siw ] || grep -qs ffff: "$port/gids/1"; }; then
+            return
+        fi
+        sleep 0.1
+    done
+    echo "$DEVICE is not up: $(cat "$port/state")"
+    return 1
+}
+
+# Counters and whatever else the cell before left stay with its device. If there is no other one, the
+# doctor says so.
+fresh_device() {
+    [ -z "$used" ] || { rdma link del "$DEVICE" && make_device; }
+    used=yes
+}
+
 cell() { # NAME ROOT ROOT-OF-A-STRANGER
     ROOT=$2 OUT=$RESULTS/$1
     mkdir -p "$OUT"
     echo "cell $1" >&2
+    fresh_device
     read -r began rest </proc/uptime
     date +%s >"$OUT/taken_at"
     echo "$COMMIT" >"$OUT/commit"
@@ -74,14 +97,7 @@ cell() { # NAME ROOT ROOT-OF-A-STRANGER
 
 # The kernel's iWARP in place of its RoCE.
 siw() { # MODULE
-    rdma link del rxe0 && modprobe libcrc32c && insmod "$1" &&
-        rdma link add siw0 type siw netdev roce1 || return
-    for poll in $(seq 100); do
-        ! grep -q ACTIVE /sys/class/infiniband/siw0/ports/1/state || return 0
-        sleep 0.1
-    done
-    echo "siw0 is $(cat /sys/class/infiniband/siw0/ports/1/state)"
-    return 1
+    rdma link del rxe0 && modprobe libcrc32c && insmod "$1" && make_device
 }
 
 prepared() { # COMMAND...
@@ -91,6 +107,7 @@ prepared() { # COMMAND...
     exit 1
 }
 
+used=
 mkdir -p "$RESULTS"
 uname -r >"$RESULTS/release"
 uname -v >"$RESULTS/version"
