@@ -49,7 +49,8 @@ pub(crate) fn fresh_ledger(root: &Path) -> Result<PathBuf, String> {
 /// Runs the suite on every provider, then judges it.
 pub(crate) fn run(root: &Path, all_cases: bool) -> Outcome {
     let ledger = fresh_ledger(root)?;
-    let tests = Cargo::tests(root).workspace().args(["--no-fail-fast", "--test", "conformance"]);
+    let tests = Cargo::tests(root).workspace_featured(root);
+    let tests = tests.args(["--no-fail-fast", "--test", "conformance"]);
     let ran = tests.env(LEDGER_VARIABLE, &ledger).run();
     if !ledger.exists() {
         return ran.and(Err("the suite wrote no ledger".to_owned()));
