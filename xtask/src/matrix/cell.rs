@@ -123,16 +123,18 @@ impl Cell {
         self.failure.is_none() && doctor && ran && named && self.bad_end().is_none()
     }
 
-    /// What explains that it did not: what the doctor found, else the first thing that failed.
+    /// What explains that it did not: what the doctor found, and what failed first.
     pub(super) fn explanation(&self) -> Option<String> {
         if self.is_good() {
             return None;
         }
         let first = self.doctor.as_ref().and_then(|doctor| doctor.first.as_ref());
-        match first.filter(|finding| finding.severity == "error") {
-            Some(finding) => Some(format!("{}, {}: {}", finding.id, finding.title, finding.seen)),
-            None => self.failure.clone().or_else(|| self.first_failure()),
-        }
+        let found = first.filter(|finding| finding.severity != "note");
+        let found = found.map(|found| format!("{}, {}: {}", found.id, found.title, found.seen));
+        let failed = self.failure.clone().or_else(|| self.first_failure());
+        let known: Vec<String> = found.into_iter().chain(failed).collect();
+        let missing = || "not all of it ran".to_owned();
+        Some(if known.is_empty() { missing() } else { known.join("; ") })
     }
 
     fn first_failure(&self) -> Option<String> {
@@ -225,20 +227,23 @@ mod tests {
         for change in spoil {
             let mut cell = good("6.12", "56");
             change(&mut cell);
-            assert!(!cell.is_good() && cell.explanation() != Some(String::new()), "{cell:?}");
+            assert!(cell.explanation().is_some_and(|why| !why.is_empty()), "{cell:?}");
         }
     }
 
     #[test]
-    fn what_the_doctor_found_explains_before_what_failed() {
+    fn what_the_doctor_found_explains_what_failed() {
         let mut cell = good("6.12", "56");
         assert_eq!(cell.explanation(), None);
         cell.conformance.failed = 1;
         cell.conformance.failures = vec![Failure { case: "a".into(), reason: "b".into() }];
-        assert_eq!(cell.explanation().unwrap(), "a: b");
-        let first = Some(finding("D03", "error"));
-        cell.doctor = Some(Doctor { verdict: "errors".into(), uses: None, first });
-        assert!(cell.explanation().unwrap().starts_with("D03, no driver: lib"));
+        let mut explained = |severity: &str| {
+            let first = Some(finding("D43", severity));
+            cell.doctor = Some(Doctor { verdict: "warnings".into(), uses: None, first });
+            cell.explanation().unwrap()
+        };
+        assert_eq!(explained("note"), "a: b");
+        assert_eq!(explained("warning"), "D43, no driver: lib | missing; a: b");
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn failures(report: &Report) -> String {
 }
 
 fn why(cell: &Cell) -> String {
-    cell.explanation().unwrap_or_else(|| "something is missing".to_owned())
+    cell.explanation().unwrap_or_default()
 }
 
 fn versions(report: &Report) -> String {
