@@ -80,6 +80,20 @@ pub(crate) fn parse_place(text: &str) -> Result<Addr, String> {
     }
 }
 
+/// Where every host can listen on a fabric: tcp, ofi+tcp or ofi+shm.
+///
+/// # Errors
+/// A text for people.
+pub(crate) fn parse_fabric(name: &str) -> Result<Addr, String> {
+    match name {
+        "tcp" | "ofi" | "ofi+tcp" => parse_place(&format!("{name}://127.0.0.1")),
+        "ofi+shm" => parse_place("ofi+shm://demo"),
+        _ => {
+            Err(format!("not every host has a place there: say where, as in --addr {name}://HOST"))
+        }
+    }
+}
+
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -140,6 +154,14 @@ mod tests {
         for text in ["verbs://10.0.0.5:7000", "10.0.0.5", "verbs://h:x"] {
             assert!(parse_place(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn fabrics_that_every_host_has_stand_for_a_place() {
+        for (name, place) in [("tcp", "tcp://127.0.0.1:0"), ("ofi+shm", "ofi+shm://demo:0")] {
+            assert_eq!(parse_fabric(name).unwrap().to_string(), place);
+        }
+        assert!(parse_fabric("verbs").unwrap_err().contains("--addr verbs://"));
     }
 
     #[test]

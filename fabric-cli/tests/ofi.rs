@@ -63,9 +63,10 @@ fn left_behind() -> Vec<String> {
     names.filter(is_dead).collect()
 }
 
-fn demo(at: &str) {
+fn demo(over: [&str; 2], at: &str) {
     if is_there() {
-        let done = fabric(["demo", "--addr", at, "--timeout", "10m"]).end().ok();
+        let [option, value] = over;
+        let done = fabric(["demo", option, value, "--timeout", "10m"]).end().ok();
         let text = done.text();
         assert!(text.ends_with("everything arrived\n") && !text.contains('✗'), "{text}");
         assert!(text.contains(&format!("12 processes over {at}")), "{text}");
@@ -74,12 +75,12 @@ fn demo(at: &str) {
 
 #[test]
 fn the_demo_checks_every_delivery_over_tcp() {
-    demo("ofi+tcp://127.0.0.1");
+    demo(["--fabric", "ofi+tcp"], "ofi+tcp://127.0.0.1");
 }
 
 #[test]
 fn the_demo_checks_every_delivery_over_shared_memory() {
-    demo("ofi+shm://demo");
+    demo(["--addr", "ofi+shm://demo"], "ofi+shm://demo");
     if is_there() {
         assert_tidy();
     }

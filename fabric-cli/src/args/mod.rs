@@ -21,7 +21,7 @@ pub(crate) use store::Store;
 use crate::doctor::DoctorArgs;
 use crate::exit::CODES;
 use crate::report::Style;
-use crate::units::{parse_place, parse_time};
+use crate::units::{parse_fabric, parse_place, parse_time};
 
 /// Messaging patterns over any fabric: PUB/SUB, PUSH/PULL and REQ/REP from the shell.
 ///
@@ -197,10 +197,20 @@ pub(crate) struct DemoArgs {
     pub(crate) input: Option<PathBuf>,
     /// Where its processes listen, each at a port of its own: verbs://10.0.0.5, softroce://eth0
     #[arg(long, value_name = "URL", default_value = "tcp://127.0.0.1", value_parser = parse_place)]
-    pub(crate) addr: Addr,
+    addr: Addr,
+    /// The fabric to run over, at a place that every host has: tcp, ofi+tcp, ofi+shm
+    #[arg(long, value_name = "NAME", conflicts_with = "addr", value_parser = parse_fabric)]
+    fabric: Option<Addr>,
     /// How long it may take; by default 13s and another second for each MiB of the file
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) timeout: Option<Duration>,
+}
+
+impl DemoArgs {
+    /// Where its processes listen.
+    pub(crate) fn place(&self) -> &Addr {
+        self.fabric.as_ref().unwrap_or(&self.addr)
+    }
 }
 
 #[derive(Debug, Args)]

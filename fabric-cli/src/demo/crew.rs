@@ -40,7 +40,7 @@ impl Crew {
         let program = std::env::current_exe().map_err(Failure::io("this program"))?;
         let more = Duration::from_secs((bytes / BYTES_PER_SECOND) as u64);
         let end = Instant::now().checked_add(args.timeout.unwrap_or(TIME + more));
-        Ok(Self { program, addr: args.addr.clone(), interrupt, end })
+        Ok(Self { program, addr: args.place().clone(), interrupt, end })
     }
 
     /// The demo may go on.
