@@ -332,7 +332,11 @@ impl Driver {
             },
         };
         let (link, offer) = match self.meet_peer(id, greeting, &mut side, &peer) {
-            Ok((endpoint, offer)) => (Link::new(endpoint, Some(side)), offer),
+            Ok((endpoint, offer)) => {
+                let mut link = Link::new(endpoint, Some(side));
+                link.on_met();
+                (link, offer)
+            }
             Err(error) => {
                 return self.events.push_back(Event::AcceptFailed { listener, error });
             }

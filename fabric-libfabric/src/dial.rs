@@ -239,6 +239,7 @@ impl Driver {
         match self.dialing(index).and_then(|dial| dial.link.as_mut()) {
             Some(link) => {
                 link.endpoint.meet(name)?;
+                link.on_met();
                 link.side.as_mut().into_iter().for_each(Side::nudge);
                 Ok(())
             }

@@ -28,6 +28,7 @@
 #![deny(unsafe_code)]
 
 mod accept;
+mod bequest;
 mod choose;
 mod dial;
 mod domain;

@@ -1,11 +1,13 @@
 //! The way to one peer, and what the provider holds for it.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Instant;
 
 use fabric_core::{EpId, Error};
 use slab::Slab;
 
+use crate::bequest::{self, Watched};
 use crate::limits::NUDGE_AFTER;
 use crate::side::Side;
 use crate::status;
@@ -17,6 +19,7 @@ pub(crate) struct Link {
     pub(crate) endpoint: Endpoint,
     pub(crate) side: Option<Side>,
     last_sent: Option<Instant>,
+    watched: Option<Watched>,
 }
 
 /// What a provider has and will give back in a completion.
@@ -61,7 +64,14 @@ pub(crate) struct Wires {
 
 impl Link {
     pub(crate) fn new(endpoint: Endpoint, side: Option<Side>) -> Self {
-        Self { endpoint, side, last_sent: None }
+        Self { endpoint, side, last_sent: None, watched: None }
+    }
+
+    /// Both ends know each other.
+    pub(crate) fn on_met(&mut self) {
+        if let (Some(side), Some(peer)) = (&self.side, self.endpoint.peer_name()) {
+            self.watched = bequest::watch(side.as_fd(), self.endpoint.name(), peer);
+        }
     }
 
     /// Packets were sent, between the last reading of the clock and now. A peer that may have fallen

@@ -44,7 +44,7 @@ pub(crate) fn sweep() {
 }
 
 /// The file of an endpoint with one of our names; a peer cannot name any other.
-fn file_of(name: &[u8]) -> Option<PathBuf> {
+pub(crate) fn file_of(name: &[u8]) -> Option<PathBuf> {
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     let file = std::str::from_utf8(&name[..end]).ok()?.strip_prefix(SCHEME)?;
     owner(file)?;

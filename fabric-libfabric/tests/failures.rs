@@ -4,11 +4,15 @@
 //! Without libfabric, each test says so and ends, unless `FABRIC_REQUIRE_LIBFABRIC=1` is set: then it
 //! fails. `FABRIC_KILLS` says how many peers each test of kills has killed (5).
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fabric_core::{Addr, Domain, EpId, ErrorKind, Event, Fabric, Pool, Slot};
 use fabric_libfabric::{LibfabricDomain, LibfabricFabric, LibfabricOptions};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Set to 1 where libfabric must be there.
@@ -289,6 +293,57 @@ fn tcp_peers_that_are_killed_cost_nobody_else_anything() {
 #[test]
 fn shm_peers_that_are_killed_cost_nobody_else_anything() {
     killed_peers_cost_nobody_else_anything("shm");
+}
+
+/// Files of a process's endpoints in /dev/shm.
+fn regions(pid: u32) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir("/dev/shm").unwrap().flatten().map(|entry| entry.path());
+    let prefix = format!("/dev/shm/fabric-ofi-{pid}-");
+    entries.filter(|path| path.to_str().is_some_and(|path| path.starts_with(&prefix))).collect()
+}
+
+/// Takes the lock in an endpoint's memory for good; says whether it has one that is known.
+fn lock_up(region: &Path) -> bool {
+    const VERSION_WITH_LOCK: u8 = 4;
+    const LOCK_AT: u64 = 24;
+    const TAKEN: i32 = if cfg!(target_arch = "x86_64") { 0 } else { 1 };
+    let file = OpenOptions::new().read(true).write(true).open(region).unwrap();
+    let mut version = [0];
+    file.read_exact_at(&mut version, 0).unwrap();
+    let has_lock = version == [VERSION_WITH_LOCK];
+    if has_lock {
+        file.write_all_at(&TAKEN.to_ne_bytes(), LOCK_AT).unwrap();
+    }
+    has_lock
+}
+
+#[test]
+fn locks_that_a_killed_process_held_over_shm_are_given_back() {
+    let Some(mut server) = Node::new("shm") else { return };
+    let addr = server.domain.listen(&listen_addr("shm")).unwrap().addr;
+    server.offer(8);
+    let mut peer = start_peer(&addr, false);
+    let (mut at_server, mut count) = (None, 0);
+    until("traffic flows", || {
+        server.turn();
+        at_server = at_server.or_else(|| server.accepted());
+        at_server.inspect(|ep| server.talk(*ep, &mut count)).is_some() && count > 50
+    });
+    let pid = Pid::from_child(&peer);
+    kill_process(pid, Signal::STOP).unwrap();
+    until("it stopped", || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", peer.id())).unwrap();
+        stat.contains(") T ")
+    });
+    let locked = regions(peer.id()).iter().filter(|region| lock_up(region)).count();
+    println!("{locked} locks were taken");
+    peer.kill().unwrap();
+    until("the killed peer is reported as gone", || {
+        at_server.inspect(|ep| server.talk(*ep, &mut count));
+        server.turn();
+        server.closed().is_some()
+    });
+    peer.wait().unwrap();
 }
 
 /// Drops the domains of pairs in traffic, in one order and the other.

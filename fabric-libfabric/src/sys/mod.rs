@@ -18,6 +18,7 @@ mod kin;
 mod memory;
 mod opened;
 mod passive;
+mod region_lock;
 mod sockaddr;
 mod vector;
 
@@ -30,6 +31,7 @@ pub(crate) use kin::keep;
 pub(crate) use memory::{Desc, Region};
 pub(crate) use opened::{Completion, Opened, open_library};
 pub(crate) use passive::Passive;
+pub(crate) use region_lock::RegionLock;
 
 /// What a call that returns 0 or a negative error number says.
 fn check(code: std::ffi::c_int) -> Result<(), Code> {
