@@ -43,9 +43,11 @@ pub(crate) fn measure(run: &Run<'_>) -> Result<Found, Error> {
     let mut times = Times::new()?;
     meter.begin();
     for done in 0..task.count {
+        let body = body.clone();
         let asked = Instant::now();
-        ask()?;
+        let reply = socket.request(body, PATIENCE)?;
         times.add(asked.elapsed());
+        check(&reply, task)?;
         tell(run.session.progress, done);
     }
     Ok(Found { times, usage: meter.end(), first_reply })
