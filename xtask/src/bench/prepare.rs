@@ -31,7 +31,7 @@ const PINGPONG: Package = Package { name: "libfabric-bin", file: "/usr/bin/fi_pi
 pub(super) fn ground(root: &Path, cells: &[Cell], ours: bool) -> Result<Ground, String> {
     if ours {
         // The library is loaded at run time: where there is none, only what goes over it is out.
-        let build = Cargo::new(root, "build").args(["--release", "-p", "fabric-cli"]);
+        let build = Cargo::new(root, "build").args(["--profile", "bench", "-p", "fabric-cli"]);
         build.args(["--features", "libfabric"]).run()?;
     }
     let fabric = target_dir(root).join("release/fabric");
