@@ -60,6 +60,14 @@ impl SendBuf {
         }
     }
 
+    /// As `as_slot_mut`, to use the slot for something else.
+    pub fn into_slot(mut self) -> Option<Slot> {
+        match (self.segments.pop(), self.segments.is_empty()) {
+            (Some(Segment::Slot(slot)), true) => Some(slot),
+            _ => None,
+        }
+    }
+
     /// Length of the whole message in bytes.
     pub fn len(&self) -> usize {
         self.segments.iter().map(|segment| segment.filled().len()).sum()
@@ -113,5 +121,15 @@ mod tests {
         let mut copy = [0; 11];
         buf.copy_to(&mut copy);
         assert_eq!(&copy, b"one message");
+    }
+
+    #[test]
+    fn the_slot_of_a_whole_message_can_be_had_back() {
+        let slot = || Slot::alloc(8).unwrap();
+        assert_eq!(SendBuf::from(slot()).into_slot().unwrap().capacity(), 8);
+        let mut buf = SendBuf::from(slot());
+        buf.push(Segment::Slot(slot()));
+        assert!(buf.into_slot().is_none(), "it stands in two");
+        assert!(SendBuf::from(Bytes::from_static(b"shared")).into_slot().is_none());
     }
 }

@@ -91,6 +91,8 @@ pub(crate) struct Net {
     pool_short: bool,
     /// Small slots for what is copied out of received ones.
     copies: OnceCell<Option<Pool>>,
+    /// A slot that a small message left in, for the next one.
+    spare: Option<Slot>,
     /// The version of the role's filter, from 1.
     pub(crate) filter: u64,
     batch_bytes_max: usize,
@@ -156,6 +158,7 @@ impl Net {
             pool: None,
             pool_short: false,
             copies: OnceCell::new(),
+            spare: None,
             filter: 1,
             batch_bytes_max: 0,
             batches: Slab::with_capacity(1),
@@ -252,6 +255,15 @@ impl Net {
         Ok(pool)
     }
 
+    /// While messages come, whoever waits for them goes first: the next poll that finds nothing posts
+    /// again what a few used up.
+    fn post_receives_if_few(&mut self, port: usize) {
+        let Port { posted, posted_goal, .. } = self.ports[port];
+        if posted <= posted_goal / 2 {
+            self.post_receives(port);
+        }
+    }
+
     /// Keeps receives posted as far as the pool goes.
     fn post_receives(&mut self, port: usize) {
         while self.ports[port].posted < self.ports[port].posted_goal {
@@ -277,6 +289,7 @@ impl Net {
         self.batches.clear();
         self.ports.clear();
         self.peers.clear();
+        self.spare = None;
         self.pool = None;
         self.copies.take();
     }
@@ -291,18 +304,19 @@ impl<R: Role> Core<R> {
     /// One turn; says whether anything happened. Never blocks.
     pub(crate) fn turn(&mut self) -> bool {
         self.net.flush();
-        let heard = self.poll_ports();
-        self.after_poll(heard)
-    }
-
-    /// As `turn`, when everything was flushed and nothing is due but what comes in.
-    pub(crate) fn look(&mut self) -> bool {
-        let heard = self.poll_ports();
-        heard.anything && self.after_poll(heard)
-    }
-
-    fn after_poll(&mut self, mut heard: Heard) -> bool {
+        let mut heard = self.poll_ports();
         let progress = self.run_due(&mut heard) || heard.anything;
+        self.after(progress)
+    }
+
+    /// As `turn`, of one who has just taken one: everything was flushed, and what is due can wait for
+    /// the next.
+    pub(crate) fn look(&mut self) -> bool {
+        let progress = self.poll_ports().anything;
+        self.after(progress)
+    }
+
+    fn after(&mut self, progress: bool) -> bool {
         if progress {
             self.net.flush();
             self.net.progressed = true;
@@ -333,14 +347,14 @@ impl<R: Role> Core<R> {
         }
         self.net.revoke_allowances();
         self.net.scratch_events = events;
-        self.net.post_receives(port);
+        self.net.post_receives_if_few(port);
     }
 
     fn on_event(&mut self, port: usize, event: Event, heard: &mut Heard) {
         match event {
             Event::Received { ep, slot, .. } => self.on_slot(port, ep, slot, heard),
             Event::Sent { ep, buf, result, .. } => {
-                drop(buf);
+                self.net.reclaim(buf, R::GATHERS);
                 self.on_sent(port, ep, result.is_ok());
             }
             Event::RmaDone { ep, op, returned, result } => {

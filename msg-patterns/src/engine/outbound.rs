@@ -5,7 +5,7 @@
 //! cannot.
 
 use bytes::Bytes;
-use fabric_core::{Access, Exposure, Pool, Slot};
+use fabric_core::{Access, Exposure, SendBuf, Slot};
 use msg_proto::credit::Tally;
 use msg_proto::link::LinkState;
 use msg_proto::wire::{self, Frame, HEAD_BYTES, TAG_BYTES};
@@ -97,12 +97,28 @@ impl Net {
     }
 
     fn post_small(&mut self, peer: PeerId, outgoing: &Outgoing) -> bool {
-        let Some(mut slot) = self.pool.as_ref().and_then(Pool::take) else { return false };
+        let Some(mut slot) = self.take_slot() else { return false };
         append_small(&mut slot, outgoing);
         self.count_sent(peer, Tally { messages: 1, bytes: outgoing.size });
         self.posted_since_flush = true;
         self.post(peer, slot.into());
         true
+    }
+
+    fn take_slot(&mut self) -> Option<Slot> {
+        self.spare.take().or_else(|| self.pool.as_ref()?.take())
+    }
+
+    /// A message has left. Where messages leave one by one, the next leaves in the same slot.
+    pub(super) fn reclaim(&mut self, buf: SendBuf, gathers: bool) {
+        if gathers || self.spare.is_some() {
+            return;
+        }
+        let whole = |slot: &Slot| slot.capacity() == self.batch_bytes_max;
+        if let Some(mut slot) = buf.into_slot().filter(whole) {
+            slot.set_len(0);
+            self.spare = Some(slot);
+        }
     }
 
     /// Queues a message encoded, if it is of the kind and there is memory for it.
