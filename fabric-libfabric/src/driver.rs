@@ -11,8 +11,9 @@ use crate::accept::Listeners;
 use crate::choose::Choice;
 use crate::endpoint::{Endpoint, Farewell, Message, Outgoing};
 use crate::limits::{
-    BLIND_TURNS_MAX, COMPLETIONS, CONTROL_PACKETS, DROP_NAPS, EVENTS_MAX, LOOK_EVERY, PACKET_BYTES,
-    PACKET_BYTES_MIN, PIECES_MAX, RECEIVES_MAX, RETRY_AFTER, WINDOW_MAX, WINDOW_MIN,
+    BLIND_TURNS_MAX, COMPLETIONS, CONTROL_PACKETS, DROP_NAPS, EVENTS_MAX, LOOK_EVERY,
+    LOOKS_IN_A_ROW, PACKET_BYTES, PACKET_BYTES_MIN, PIECES_MAX, RECEIVES_MAX, RETRY_AFTER,
+    WINDOW_MAX, WINDOW_MIN,
 };
 use crate::link::{Link, Wires};
 use crate::litter;
@@ -355,7 +356,7 @@ impl Driver {
     pub(crate) fn drain_completions(&mut self, events_max: usize) -> bool {
         let (mut batch, mut came) = (std::mem::take(&mut self.batch), false);
         loop {
-            let more = self.poll_queues(&mut batch).unwrap_or_else(|code| {
+            let more = self.look_at_queues(&mut batch).unwrap_or_else(|code| {
                 tracing::warn!(%code, "a completion queue is broken");
                 false
             });
@@ -372,6 +373,19 @@ impl Driver {
         }
         self.batch = batch;
         came
+    }
+
+    /// Where a look is so short that what goes on around it takes as long, who has looked in vain looks
+    /// again at once.
+    fn look_at_queues(&self, batch: &mut Vec<Completion>) -> Result<bool, Code> {
+        let looks = if self.is_local { LOOKS_IN_A_ROW } else { 1 };
+        for _ in 1..looks {
+            let more = self.poll_queues(batch)?;
+            if more || !batch.is_empty() {
+                return Ok(more);
+            }
+        }
+        self.poll_queues(batch)
     }
 
     fn poll_queues(&self, batch: &mut Vec<Completion>) -> Result<bool, Code> {
