@@ -86,6 +86,13 @@ impl Addr {
         self.query.iter().map(|(k, v)| (k.as_str(), v.as_str()))
     }
 
+    /// The same address with only those query parameters that `keep` says.
+    #[must_use]
+    pub fn with_queries(mut self, mut keep: impl FnMut(&str) -> bool) -> Self {
+        self.query.retain(|(key, _)| keep(key));
+        self
+    }
+
     /// The same address for another provider.
     #[must_use]
     pub fn with_scheme(mut self, scheme: &str) -> Self {
@@ -217,6 +224,13 @@ mod tests {
     fn another_scheme_or_port_leaves_the_rest() {
         let addr = parse("softroce://eth0:0/x?a=1").unwrap().with_scheme("verbs").with_port(7);
         assert_eq!(addr.to_string(), "verbs://eth0:7/x?a=1");
+    }
+
+    #[test]
+    fn queries_that_are_not_kept_go() {
+        let addr = parse("tcp://h:1/x?a=1&b=2&a=3").unwrap();
+        assert_eq!(addr.clone().with_queries(|key| key == "b").to_string(), "tcp://h:1/x?b=2");
+        assert_eq!(addr.with_queries(|_| false).to_string(), "tcp://h:1/x");
     }
 
     #[test]

@@ -59,6 +59,12 @@ pub trait Fabric: Send + Sync {
         let _ = addr;
         Ok(None)
     }
+
+    /// The query parameters of an address that this provider itself understands, such as `device`.
+    /// Whoever takes settings from addresses leaves these in.
+    fn queries(&self) -> &'static [&'static str] {
+        &[]
+    }
 }
 
 /// A provider chosen at run time. Implemented for every [`Fabric`].
@@ -85,6 +91,8 @@ pub trait DynFabric: Send + Sync {
     /// # Errors
     /// As [`Fabric::device_for`].
     fn device_for(&self, addr: &Addr) -> Result<Option<String>, Error>;
+    /// As [`Fabric::queries`].
+    fn queries(&self) -> &'static [&'static str];
 }
 
 impl<F: Fabric> DynFabric for F {
@@ -106,6 +114,10 @@ impl<F: Fabric> DynFabric for F {
 
     fn device_for(&self, addr: &Addr) -> Result<Option<String>, Error> {
         Fabric::device_for(self, addr)
+    }
+
+    fn queries(&self) -> &'static [&'static str] {
+        Fabric::queries(self)
     }
 }
 

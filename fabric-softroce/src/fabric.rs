@@ -59,6 +59,10 @@ impl Fabric for SoftRoceFabric {
         check(addr)?;
         if addr.host() == "*" { Ok(None) } else { Ok(Some(link_for(addr)?.name)) }
     }
+
+    fn queries(&self) -> &'static [&'static str] {
+        Fabric::queries(&VerbsFabric::default())
+    }
 }
 
 fn check(addr: &Addr) -> Result<(), Error> {

@@ -16,7 +16,7 @@ use crate::status;
 use crate::sys::{Device, EventChannel, Id, Space};
 
 /// The query parameter that names a device, as in `verbs://10.0.0.5:7000?device=mlx5_0`.
-const DEVICE: &str = "device";
+pub(crate) const DEVICE: &str = "device";
 
 /// An address of a device, with the length of its network's prefix in bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

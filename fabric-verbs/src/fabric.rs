@@ -57,6 +57,10 @@ impl Fabric for VerbsFabric {
     fn device_for(&self, addr: &Addr) -> Result<Option<String>, Error> {
         choice::device_for(addr, &self.options)
     }
+
+    fn queries(&self) -> &'static [&'static str] {
+        &[choice::DEVICE]
+    }
 }
 
 fn detail(device: &sys::Device) -> String {

@@ -63,6 +63,12 @@ impl Error {
         Self::new(ErrorKind::WouldBlock, "no message is here yet: wait with recv")
     }
 
+    /// As it is, saying where the mistake stands.
+    pub(crate) fn within(mut self, place: &str) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
     /// What to branch on.
     pub fn kind(&self) -> ErrorKind {
         self.kind

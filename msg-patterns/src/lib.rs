@@ -24,6 +24,7 @@
 
 mod backend;
 mod background;
+mod configure;
 mod context;
 mod driver;
 mod engine;
@@ -34,8 +35,10 @@ mod monitor;
 mod options;
 mod roles;
 mod sockets;
+pub mod units;
 
 pub use bytes::Bytes;
+pub use configure::{Setting, Settings};
 pub use context::Context;
 pub use error::{Error, ErrorKind, SendError};
 pub use fabric_core::{self, Addr};

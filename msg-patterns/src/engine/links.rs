@@ -106,13 +106,17 @@ impl<R: Role> Core<R> {
     }
 }
 
+fn acks(options: &Options) -> u8 {
+    if options.acknowledge { wire::abilities::ACKS } else { 0 }
+}
+
 impl Net {
     fn link_config(&self, peer: PeerId) -> LinkConfig {
         let options = &self.options;
         LinkConfig {
             socket_type: self.kind,
-            abilities: self.abilities | self.reads(peer),
-            abilities_needed: if options.acknowledge { wire::abilities::ACKS } else { 0 },
+            abilities: self.abilities | acks(options) | self.reads(peer),
+            abilities_needed: acks(options),
             instance: self.instance,
             message_bytes_max: options.message_bytes_max as u64,
             window: Room {

@@ -84,7 +84,7 @@ pub(crate) struct Net {
     one_connect_each: bool,
     abilities: u8,
     instance: u64,
-    backends: Backends,
+    pub(crate) backends: Backends,
     start: Instant,
     pool: Option<Pool>,
     /// The application holds so many slots that received messages are copied out of theirs.

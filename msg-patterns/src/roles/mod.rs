@@ -13,6 +13,7 @@ use crate::engine::inbound::AfterRun;
 use crate::engine::inbox::{Incoming, Run, Tag, Taken};
 use crate::engine::{Net, Room};
 use crate::monitor::PeerId;
+use crate::options::Options;
 
 mod held;
 pub(crate) mod publisher;
@@ -39,6 +40,8 @@ pub(crate) trait Role: Send + 'static {
         Err(Fault::Protocol)
     }
 
+    /// The settings were changed, before the first address was used.
+    fn configure(&mut self, _options: &Options) {}
     /// A peer that this side connects to exists, connected or not.
     fn on_attach(&mut self, _net: &mut Net, _peer: PeerId) {}
     /// Messages may flow.

@@ -40,13 +40,8 @@ pub(crate) struct Publisher {
 
 impl Publisher {
     pub(crate) fn new(options: &Options) -> Self {
-        let limits = TopicLimits {
-            topics_per_peer: options.subscriptions_max,
-            topic_bytes_max: TOPIC_BYTES_MAX,
-            bytes_per_peer: TOPICS_BYTES_MAX,
-        };
         Self {
-            topics: TopicTable::new(limits),
+            topics: TopicTable::new(limits(options)),
             settled: BTreeSet::new(),
             held: HashMap::new(),
             invert: options.invert_matching,
@@ -245,6 +240,16 @@ impl Role for Publisher {
     const TYPE: SocketType = SocketType::Pub;
     const ONE_CONNECT_EACH: bool = true;
 
+    /// No peer has subscribed yet; what is in the history stays as far as it may.
+    fn configure(&mut self, options: &Options) {
+        self.topics = TopicTable::new(limits(options));
+        self.invert = options.invert_matching;
+        self.on_full = options.on_full;
+        self.conflate = options.conflate;
+        self.history_max = options.history;
+        self.history.drain(..self.history.len().saturating_sub(options.history));
+    }
+
     fn on_attach(&mut self, _net: &mut Net, peer: PeerId) {
         self.held.insert(peer, Held::since(self.published));
     }
@@ -304,4 +309,12 @@ impl Role for Publisher {
 /// Whether messages are kept for a peer that has not said yet what it wants.
 fn is_kept_for(net: &Net, peer: PeerId) -> bool {
     net.peer(peer).is_up() || !net.options.immediate
+}
+
+fn limits(options: &Options) -> TopicLimits {
+    TopicLimits {
+        topics_per_peer: options.subscriptions_max,
+        topic_bytes_max: TOPIC_BYTES_MAX,
+        bytes_per_peer: TOPICS_BYTES_MAX,
+    }
 }

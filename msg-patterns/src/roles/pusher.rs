@@ -14,6 +14,7 @@ use crate::engine::inbox::Incoming;
 use crate::engine::peer::{Head, Outgoing};
 use crate::engine::{Net, Room};
 use crate::monitor::PeerId;
+use crate::options::Options;
 
 /// The pushing end.
 pub(crate) struct Pusher {
@@ -138,6 +139,10 @@ impl Pusher {
 
 impl Role for Pusher {
     const TYPE: SocketType = SocketType::Push;
+
+    fn configure(&mut self, options: &Options) {
+        self.acknowledge = options.acknowledge;
+    }
 
     fn on_attach(&mut self, _net: &mut Net, peer: PeerId) {
         self.rotation.add(peer);

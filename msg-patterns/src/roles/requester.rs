@@ -166,6 +166,11 @@ impl Role for Requester {
     const ONE_CONNECT_EACH: bool = true;
     const GATHERS: bool = false;
 
+    /// Nothing was asked yet: there was nobody to ask.
+    fn configure(&mut self, options: &Options) {
+        *self = Self::new(options);
+    }
+
     fn tagged(request: bool) -> Result<(), Fault> {
         if request { Err(Fault::Protocol) } else { Ok(()) }
     }

@@ -13,6 +13,7 @@ use crate::Message;
 use crate::engine::Net;
 use crate::engine::inbox::Incoming;
 use crate::monitor::PeerId;
+use crate::options::Options;
 
 /// The subscribing end.
 pub(crate) struct Subscriber {
@@ -87,6 +88,10 @@ fn tell_all(net: &mut Net, frame: &Frame<'_>) {
 impl Role for Subscriber {
     const TYPE: SocketType = SocketType::Sub;
     const ONE_CONNECT_EACH: bool = true;
+
+    fn configure(&mut self, options: &Options) {
+        self.invert = options.invert_matching;
+    }
 
     fn on_up(&mut self, net: &mut Net, peer: PeerId) {
         let instance = net.peer(peer).info.map(|info| info.instance).unwrap_or_default();

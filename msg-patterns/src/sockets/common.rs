@@ -1,6 +1,7 @@
 //! What all sockets have: addresses, monitors, counters, closing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,7 +27,7 @@ const MESSAGES_AT_ONCE: usize = 32;
 /// One socket, held by all handles to it.
 pub(crate) struct Handle<R: Role> {
     pub(crate) shared: Arc<Shared<R>>,
-    message_bytes_max: usize,
+    message_bytes_max: AtomicUsize,
     /// Its place in the context, until it is closed.
     lease: Mutex<Option<Lease>>,
 }
@@ -39,7 +40,7 @@ impl<R: Role> Handle<R> {
         role: R,
     ) -> Result<Arc<Self>, Error> {
         let lease = context.lease()?;
-        let message_bytes_max = options.message_bytes_max;
+        let message_bytes_max = AtomicUsize::new(options.message_bytes_max);
         let net = Net::new::<R>(options, abilities, lease.backends.clone());
         let shared = Arc::new(Shared::new(Core { net, role }, lease.background.clone()));
         let driven: Arc<dyn Driven> = shared.clone();
@@ -48,23 +49,36 @@ impl<R: Role> Handle<R> {
     }
 
     pub(crate) fn bind(&self, addr: &str) -> Result<Addr, Error> {
-        let addr: Addr = addr.parse()?;
-        self.shared.command(|core| core.net.bind(&addr))?
+        self.at(addr, |core, place| core.net.bind(place))
     }
 
     pub(crate) fn connect(&self, addr: &str) -> Result<(), Error> {
+        self.at(addr, |core, place| core.connect(place))
+    }
+
+    /// Uses an address, which may have settings of the socket in it.
+    fn at<T>(
+        &self,
+        addr: &str,
+        go: impl FnOnce(&mut Core<R>, &Addr) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let addr: Addr = addr.parse()?;
-        self.shared.command(|core| core.connect(&addr))?
+        self.shared.command(|core| {
+            let given = core.net.given(addr)?;
+            let done = core.at(&given, go);
+            self.message_bytes_max.store(core.net.options.message_bytes_max, Ordering::Relaxed);
+            done
+        })?
     }
 
     pub(crate) fn unbind(&self, addr: &str) -> Result<(), Error> {
         let addr: Addr = addr.parse()?;
-        self.shared.command(|core| core.unbind(&addr))?
+        self.shared.command(|core| core.unbind(&core.net.given(addr)?.place))?
     }
 
     pub(crate) fn disconnect(&self, addr: &str) -> Result<(), Error> {
         let addr: Addr = addr.parse()?;
-        self.shared.command(|core| core.disconnect(&addr))?
+        self.shared.command(|core| core.disconnect(&core.net.given(addr)?.place))?
     }
 
     pub(crate) fn last_endpoint(&self) -> Option<Addr> {
@@ -191,7 +205,7 @@ impl<R: Role> Handle<R> {
     }
 
     fn checked(&self, message: Message) -> Result<Message, SendError> {
-        let bytes_max = self.message_bytes_max;
+        let bytes_max = self.message_bytes_max.load(Ordering::Relaxed);
         if message.len() <= bytes_max {
             return Ok(message);
         }
@@ -356,19 +370,21 @@ macro_rules! common_calls {
 
             /// Listens at `addr`, such as `tcp://127.0.0.1:5555`, `tcp://*:0` or `tcp://eth0:5555`,
             /// and gives the address with its real port. May be called any number of times, also
-            /// together with `connect`.
+            /// together with `connect`. The first address may have settings of the socket in its
+            /// query, such as `tcp://*:0?hwm=1000&linger=5s`; later ones may repeat them.
             ///
             /// # Errors
-            /// `Address`, `AddrInUse`, `Unsupported` or `Limit`, in one line that says what to do.
+            /// `Address`, `AddrInUse`, `Unsupported`, `Limit`, or `Invalid` for what is wrong with a
+            /// setting, in one line that says what to do.
             pub fn bind(&self, addr: &str) -> Result<$crate::Addr, $crate::Error> {
                 self.handle.bind(addr)
             }
 
             /// Connects to `addr`, now or as soon as somebody listens there, and again whenever
-            /// the connection breaks.
+            /// the connection breaks. Settings in its query are as in `bind`.
             ///
             /// # Errors
-            /// `Address`, `Unsupported` or `Limit`. That nobody listens there is no error.
+            /// `Address`, `Unsupported`, `Limit` or `Invalid`. That nobody listens there is no error.
             pub fn connect(&self, addr: &str) -> Result<(), $crate::Error> {
                 self.handle.connect(addr)
             }

@@ -19,6 +19,8 @@ pub use subscribe::Sub;
 
 pub(crate) use common::Handle;
 
+use msg_proto::types::SocketType;
+
 use crate::options::Options;
 use crate::{Context, Error};
 
@@ -30,6 +32,8 @@ pub(crate) use sealed::Sealed;
 /// A socket that a [`Builder`](crate::Builder) makes. Implemented by the six sockets of this crate
 /// and by no other type.
 pub trait Socket: Sized + Sealed {
+    #[doc(hidden)]
+    const TYPE: SocketType;
     #[doc(hidden)]
     fn open(context: &Context, options: OpenOptions) -> Result<Self, Error>;
 }

@@ -1,13 +1,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use msg_proto::types::SocketType;
+
 use super::common::common_calls;
 use super::{Handle, MatchingListener, OpenOptions, Socket, matching};
 use crate::driver::Patience;
 use crate::engine::{Core, Room};
-use crate::options::OnFull;
 use crate::roles::publisher::Publisher;
-use crate::{Builder, Context, Error, Message, SendError};
+use crate::{Context, Error, Message, SendError};
 
 /// Sends each message to every peer that subscribed to the beginning of its first part.
 ///
@@ -26,49 +27,17 @@ pub struct Pub {
 common_calls!(Pub);
 
 impl Socket for Pub {
+    const TYPE: SocketType = SocketType::Pub;
+
     fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
         let role = Publisher::new(&options.0);
         Ok(Self { handle: Handle::open(context, options.0, 0, role)? })
     }
 }
 
-impl Builder<Pub> {
-    /// What happens to a message for a subscriber without room; default [`OnFull::Drop`].
-    pub fn on_full(mut self, on_full: OnFull) -> Self {
-        self.options.on_full = on_full;
-        self
-    }
-
-    /// Gives the last `history` messages that match to a subscriber that comes late; default 0.
-    pub fn history(mut self, history: usize) -> Self {
-        self.options.history = history;
-        self
-    }
-
-    /// Keeps only the newest message queued for each subscriber (ZMQ_CONFLATE). Default: off.
-    pub fn conflate(mut self, conflate: bool) -> Self {
-        self.options.conflate = conflate;
-        self
-    }
-
-    /// Sends to those that did *not* subscribe to the topic; the subscribers need the same setting
-    /// (ZMQ_INVERT_MATCHING). Default: off.
-    pub fn invert_matching(mut self, invert_matching: bool) -> Self {
-        self.options.invert_matching = invert_matching;
-        self
-    }
-
-    /// Most different topics of one subscriber, which is refused beyond; default 400,000, which
-    /// keeps the memory for each subscriber under 64 MiB.
-    pub fn subscriptions_max(mut self, subscriptions_max: usize) -> Self {
-        self.options.subscriptions_max = subscriptions_max;
-        self
-    }
-}
-
 impl Pub {
-    /// Publishes. With [`OnFull::Drop`] it never waits: a subscriber without room misses the
-    /// message, which both sides count. With [`OnFull::Block`] it waits until all have room.
+    /// Publishes. With [`OnFull::Drop`](crate::OnFull::Drop) it never waits: a subscriber without room misses the
+    /// message, which both sides count. With [`OnFull::Block`](crate::OnFull::Block) it waits until all have room.
     ///
     /// # Errors
     /// The message with `TooLong` or `Terminated`.

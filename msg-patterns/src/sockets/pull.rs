@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use msg_proto::types::SocketType;
 use msg_proto::wire::abilities;
 use parking_lot::Mutex;
 
@@ -27,6 +28,8 @@ pub struct Pull {
 common_calls!(Pull);
 
 impl Socket for Pull {
+    const TYPE: SocketType = SocketType::Pull;
+
     fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
         let handle = Handle::open(context, options.0, abilities::ACKS, Puller::new())?;
         Ok(Self::of(handle))

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use msg_proto::wire::abilities;
+use msg_proto::types::SocketType;
 
 use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
 use crate::driver::Patience;
 use crate::engine::Core;
 use crate::roles::pusher::Pusher;
-use crate::{Builder, Context, Error, Message, SendError};
+use crate::{Context, Error, Message, SendError};
 
 /// Hands each message to one of its peers, in turn, skipping those without room.
 ///
@@ -28,20 +28,11 @@ pub struct Push {
 common_calls!(Push);
 
 impl Socket for Push {
+    const TYPE: SocketType = SocketType::Push;
+
     fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
         let role = Pusher::new(options.0.acknowledge);
-        let abilities = if options.0.acknowledge { abilities::ACKS } else { 0 };
-        Ok(Self { handle: Handle::open(context, options.0, abilities, role)? })
-    }
-}
-
-impl Builder<Push> {
-    /// Keeps each message until the puller says that it was processed, and gives it to another one
-    /// if the first leaves before. A message may then be processed twice, by different pullers,
-    /// but none is lost while this socket lives. Default: off.
-    pub fn acknowledge(mut self, acknowledge: bool) -> Self {
-        self.options.acknowledge = acknowledge;
-        self
+        Ok(Self { handle: Handle::open(context, options.0, 0, role)? })
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use msg_proto::replies::Ticket;
+use msg_proto::types::SocketType;
 
 use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
@@ -34,6 +35,8 @@ const BUSY: u64 = u64::MAX;
 common_calls!(Rep);
 
 impl Socket for Rep {
+    const TYPE: SocketType = SocketType::Rep;
+
     fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
         let handle = Handle::open(context, options.0, 0, Replier::new())?;
         Ok(Self { handle, turn: Turn::default() })

@@ -2,13 +2,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use msg_proto::requests::RequestId;
+use msg_proto::types::SocketType;
 use parking_lot::Mutex;
 
 use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
 use crate::driver::Patience;
 use crate::roles::requester::Requester;
-use crate::{Builder, Context, Error, ErrorKind, Message, SendError};
+use crate::{Context, Error, ErrorKind, Message, SendError};
 
 /// Asks one of its peers, in turn, and gets the reply.
 ///
@@ -26,46 +27,24 @@ use crate::{Builder, Context, Error, ErrorKind, Message, SendError};
 /// ```
 pub struct Req {
     handle: Arc<Handle<Requester>>,
-    relaxed: bool,
     current: Mutex<Option<RequestId>>,
 }
 
 common_calls!(Req);
 
 impl Socket for Req {
+    const TYPE: SocketType = SocketType::Req;
+
     fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
         let role = Requester::new(&options.0);
-        let relaxed = options.0.relaxed;
         let handle = Handle::open(context, options.0, 0, role)?;
-        Ok(Self { handle, relaxed, current: Mutex::new(None) })
+        Ok(Self { handle, current: Mutex::new(None) })
     }
 }
 
 impl Clone for Req {
     fn clone(&self) -> Self {
-        Self { handle: self.handle.clone(), relaxed: self.relaxed, current: Mutex::new(None) }
-    }
-}
-
-impl Builder<Req> {
-    /// Sends a request to another peer when the one that held it leaves; so it may be processed
-    /// twice. Default: off, then the call fails with `PeerGone`.
-    pub fn retry(mut self, retry: bool) -> Self {
-        self.options.retry = retry;
-        self
-    }
-
-    /// Also sends a request again when no reply came for so long; implies `retry`. Default: never.
-    pub fn resend_after(mut self, resend_after: Option<Duration>) -> Self {
-        self.options.resend_after = resend_after;
-        self
-    }
-
-    /// Allows `send` before the reply to the last request came; that reply is then dropped
-    /// (ZMQ_REQ_RELAXED). Default: off, then it fails with `State`.
-    pub fn relaxed(mut self, relaxed: bool) -> Self {
-        self.options.relaxed = relaxed;
-        self
+        Self { handle: self.handle.clone(), current: Mutex::new(None) }
     }
 }
 
@@ -142,7 +121,7 @@ impl Req {
         message: Message,
     ) -> Result<Message, SendError> {
         match current.take() {
-            Some(id) if self.relaxed => self.cancel(id),
+            Some(id) if self.is_relaxed() => self.cancel(id),
             Some(id) => {
                 *current = Some(id);
                 let text = "the reply to the last request comes first: call recv, or set relaxed";
@@ -151,6 +130,10 @@ impl Req {
             None => {}
         }
         Ok(message)
+    }
+
+    fn is_relaxed(&self) -> bool {
+        self.handle.shared.look(|core| core.net.options.relaxed)
     }
 
     fn begin(&self, message: Message, patience: &mut Patience) -> Result<RequestId, SendError> {

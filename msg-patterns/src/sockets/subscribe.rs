@@ -1,12 +1,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use msg_proto::types::SocketType;
+
 use super::common::common_calls;
 use super::{Handle, OpenOptions, Socket};
 use crate::driver::Patience;
 use crate::roles::publisher::TOPIC_BYTES_MAX;
 use crate::roles::subscriber::Subscriber;
-use crate::{Builder, Context, Error, ErrorKind, Message};
+use crate::{Context, Error, ErrorKind, Message};
 
 /// Receives what matches its subscriptions, of all its publishers, in turn.
 ///
@@ -26,24 +28,11 @@ pub struct Sub {
 common_calls!(Sub);
 
 impl Socket for Sub {
+    const TYPE: SocketType = SocketType::Sub;
+
     fn open(context: &Context, options: OpenOptions) -> Result<Self, Error> {
         let role = Subscriber::new(options.0.invert_matching);
         Ok(Self { handle: Handle::open(context, options.0, 0, role)? })
-    }
-}
-
-impl Builder<Sub> {
-    /// Receives what does *not* match; the publishers need the same setting
-    /// (ZMQ_INVERT_MATCHING). Default: off.
-    pub fn invert_matching(mut self, invert_matching: bool) -> Self {
-        self.options.invert_matching = invert_matching;
-        self
-    }
-
-    /// Keeps only the newest message of each publisher (ZMQ_CONFLATE). Default: off.
-    pub fn conflate(mut self, conflate: bool) -> Self {
-        self.options.conflate = conflate;
-        self
     }
 }
 
