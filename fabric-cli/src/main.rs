@@ -29,7 +29,12 @@ use tracing_subscriber::EnvFilter;
 use crate::args::{Cli, Global};
 use crate::exit::Failure;
 
+/// A thousand sockets with a connection each.
+const DESCRIPTORS: u64 = 4096;
+
 fn main() -> ExitCode {
+    // Before any thread is there to wait for it.
+    msg_patterns::reserve_descriptors(DESCRIPTORS);
     let cli = Cli::parse();
     start_tracing(cli.global.verbose);
     match prepare(&cli.global).and_then(|()| run::run(cli.command, &cli.global)) {

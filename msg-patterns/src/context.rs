@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::backend::Backends;
 use crate::background::{Background, Driven};
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, descriptors};
 
 /// Most sockets of a context at a time (libzmq: ZMQ_MAX_SOCKETS).
 const SOCKETS_MAX: usize = 1023;
@@ -47,6 +47,7 @@ impl Context {
 
     /// A context for at most `sockets_max` sockets at a time; the default is 1023.
     pub fn with_sockets_max(sockets_max: usize) -> Self {
+        descriptors::reserve_while_alone();
         let state = State { backends: Backends::compiled_in(), ..State::default() };
         Self(Arc::new(Inner { state: Mutex::new(state), closed: Condvar::new(), sockets_max }))
     }
