@@ -2,42 +2,14 @@
 
 use std::time::Duration;
 
-use msg_patterns::Addr;
-
-const SIZES: &[(&str, u64)] = &[
-    ("", 1),
-    ("b", 1),
-    ("k", 1 << 10),
-    ("kib", 1 << 10),
-    ("kb", 1000),
-    ("m", 1 << 20),
-    ("mib", 1 << 20),
-    ("mb", 1_000_000),
-    ("g", 1 << 30),
-    ("gib", 1 << 30),
-    ("gb", 1_000_000_000),
-    ("t", 1 << 40),
-    ("tib", 1 << 40),
-    ("tb", 1_000_000_000_000),
-];
-
-const TIMES_NS: &[(&str, u64)] = &[
-    ("", 1_000_000_000),
-    ("ns", 1),
-    ("us", 1000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("m", 60_000_000_000),
-    ("min", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-];
+use msg_patterns::{Addr, units};
 
 /// A size in bytes: `4096`, `64KiB`, `1G` (binary), `1GB` (decimal), `1.5MiB`.
 ///
 /// # Errors
 /// A text for people.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    scaled(text, SIZES).ok_or_else(|| "write a size like 4096, 64KiB, 1G or 10MB".into())
+    units::parse_size(text).ok_or_else(|| "write a size like 4096, 64KiB, 1G or 10MB".into())
 }
 
 /// As [`parse_size`], for what is held in memory.
@@ -64,8 +36,7 @@ pub(crate) fn parse_some_len(text: &str) -> Result<usize, String> {
 /// # Errors
 /// A text for people.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
-    let nanos = scaled(text, TIMES_NS).ok_or("write a time like 5s, 200ms, 50us or 2m")?;
-    Ok(Duration::from_nanos(nanos))
+    units::parse_time(text).ok_or_else(|| "write a time like 5s, 200ms, 50us or 2m".into())
 }
 
 /// An address whose port is not chosen yet: `tcp://127.0.0.1`, `verbs://10.0.0.5:0`.
@@ -94,57 +65,9 @@ pub(crate) fn parse_fabric(name: &str) -> Result<Addr, String> {
     }
 }
 
-fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let unit = unit.trim().to_ascii_lowercase();
-    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
-    match number.parse::<u64>() {
-        Ok(whole) => whole.checked_mul(*factor),
-        Err(_) => fraction(number, *factor),
-    }
-}
-
-fn fraction(number: &str, factor: u64) -> Option<u64> {
-    let value = number.parse::<f64>().ok()? * factor as f64;
-    (value.is_finite() && value < u64::MAX as f64).then_some(value as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_have_binary_and_decimal_units() {
-        let cases = [
-            ("0", 0),
-            ("4096", 4096),
-            ("64KiB", 65536),
-            ("64 kib", 65536),
-            ("1G", 1 << 30),
-            ("1GB", 1_000_000_000),
-            ("1.5MiB", 3 << 19),
-            ("16t", 16 << 40),
-        ];
-        for (text, bytes) in cases {
-            assert_eq!(parse_size(text), Ok(bytes), "{text}");
-        }
-    }
-
-    #[test]
-    fn times_are_seconds_unless_said_otherwise() {
-        let cases = [
-            ("5", 5_000_000),
-            ("5s", 5_000_000),
-            ("200ms", 200_000),
-            ("0.5s", 500_000),
-            ("7us", 7),
-        ];
-        for (text, micros) in cases {
-            assert_eq!(parse_time(text), Ok(Duration::from_micros(micros)), "{text}");
-        }
-    }
 
     #[test]
     fn a_place_has_a_free_port() {

@@ -93,6 +93,17 @@ impl Addr {
         self
     }
 
+    /// The same address with the query parameters of `other` that it does not have itself.
+    #[must_use]
+    pub fn with_queries_of(mut self, other: &Self) -> Self {
+        for (key, value) in other.queries() {
+            if self.query(key).is_none() {
+                self.query.push((key.into(), value.into()));
+            }
+        }
+        self
+    }
+
     /// The same address for another provider.
     #[must_use]
     pub fn with_scheme(mut self, scheme: &str) -> Self {
@@ -231,6 +242,12 @@ mod tests {
         let addr = parse("tcp://h:1/x?a=1&b=2&a=3").unwrap();
         assert_eq!(addr.clone().with_queries(|key| key == "b").to_string(), "tcp://h:1/x?b=2");
         assert_eq!(addr.with_queries(|_| false).to_string(), "tcp://h:1/x");
+    }
+
+    #[test]
+    fn queries_of_another_address_come_along() {
+        let (addr, other) = (parse("tcp://h:1?a=1").unwrap(), parse("tcp://i:2?a=2&b=3").unwrap());
+        assert_eq!(addr.with_queries_of(&other).to_string(), "tcp://h:1?a=1&b=3");
     }
 
     #[test]

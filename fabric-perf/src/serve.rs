@@ -16,6 +16,8 @@ use crate::{Error, bare, host, memory, socket};
 pub struct Server {
     control: Rep,
     addr: Addr,
+    /// Where it was told to, which may have settings in it.
+    given: Addr,
     worker: Option<Worker>,
 }
 
@@ -44,15 +46,17 @@ pub(crate) struct Part {
 }
 
 impl Server {
-    /// Listens for who wants to measure. Each run listens at a free port beside it.
+    /// Listens for who wants to measure. Each run listens at a free port beside it, with the settings
+    /// in the query of `addr`.
     ///
     /// # Errors
     /// When the address cannot be used.
     pub fn bind(context: &Context, addr: &str) -> Result<Self, Error> {
         memory::raise_descriptor_limit();
         let control = Rep::new(context)?;
+        let given = addr.parse().map_err(msg_patterns::Error::from)?;
         let addr = control.bind(addr)?;
-        Ok(Self { control, addr, worker: None })
+        Ok(Self { control, addr, given, worker: None })
     }
 
     /// Where it listens, with the real port.
@@ -93,7 +97,7 @@ impl Server {
     /// Whoever started the last run is gone or done: its worker ends first.
     fn start(&mut self, task: Task) -> Result<Answer, Error> {
         self.worker = None;
-        let addr = self.addr.clone().with_port(0);
+        let addr = self.addr.clone().with_port(0).with_queries_of(&self.given);
         self.worker = Some(Worker::start(task, addr)?);
         self.next()
     }

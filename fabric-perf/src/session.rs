@@ -75,7 +75,8 @@ impl<'a> Session<'a> {
             return Err(out_of_turn());
         };
         let listening: Addr = addr.parse().map_err(msg_patterns::Error::from)?;
-        let addr = reachable(&listening, &self.reached);
+        // Settings that the address was given with are for what is measured, too.
+        let addr = reachable(&listening, &self.reached).with_queries_of(&self.reached);
         // One socket for each peer, and some more.
         let context = Context::with_sockets_max(task.peers.saturating_add(16));
         Ok(Run { task, addr, context, session: self, over: Arc::default() })

@@ -49,3 +49,8 @@ pub use monitor::{Counters, Monitor, MonitorEvent, PeerId, PeerStats};
 pub use msg_proto::fault::Fault;
 pub use options::{Builder, Linger, OnFull, ReconnectStop};
 pub use sockets::{MatchingListener, Pub, Pull, Push, Rep, Req, Request, Socket, Sub};
+
+/// The code in the documentation is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/configuration.md")]
+struct ConfigurationPage;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fabric_sim::{SimFabric, SimNet};
 use msg_patterns::{
-    Addr, Context, Error, ErrorKind, Message, MonitorEvent, Pub, Pull, Push, Rep, Req, Sub,
+    Addr, Context, Error, ErrorKind, Message, MonitorEvent, Pub, Pull, Push, Rep, Req, Setting, Sub,
 };
 
 /// Longer than anything here takes on the slowest machine.
@@ -176,4 +176,31 @@ fn an_identity_of_any_bytes_can_stand_in_an_address() {
     push.send("").unwrap();
     pull.recv_timeout(LONG).unwrap();
     assert_eq!(pull.peers()[0].identity, &b"a&\xff b"[..]);
+}
+
+#[test]
+fn the_table_in_the_documentation_is_that_of_the_code() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let documented: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.starts_with("| name |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    let rows: Vec<String> = Setting::all().iter().map(row).collect();
+    assert_eq!(documented, rows, "docs/configuration.md should have:\n{}\n", rows.join("\n"));
+}
+
+fn row(setting: &Setting) -> String {
+    let sockets: Vec<&str> = setting.sockets().collect();
+    let sockets = if sockets.len() == 6 { "all".into() } else { sockets.join(", ") };
+    format!(
+        "| `{}` | {} | `{}` | {sockets} | {} |",
+        setting.name(),
+        setting.written(),
+        setting.default(),
+        setting.about()
+    )
+    .replace("| `` |", "| |")
 }

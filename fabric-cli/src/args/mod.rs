@@ -29,6 +29,10 @@ use crate::units::{parse_fabric, parse_place, parse_time};
 /// (all interfaces) or tcp://eth0:5555; port 0 picks a free one. Built with the feature `softroce`,
 /// also like verbs://10.0.0.5:5555, verbs://mlx5_0:5555 or softroce://eth0:5555. Sizes are written like
 /// 4096, 64KiB, 1G (binary) or 10MB (decimal), times like 5s, 200ms or 2m.
+///
+/// Any address may have settings of its socket behind it, which hold against options:
+/// `tcp://host:5555?hwm=1000&linger=5s` (in quotes, for the shell). docs/configuration.md lists them; a
+/// name that is none is refused with the nearest one.
 #[derive(Debug, Parser)]
 #[command(name = "fabric", version, after_help = CODES, arg_required_else_help = true)]
 pub(crate) struct Cli {

@@ -51,7 +51,7 @@ fn measure(plan: &Plan, how: &How, global: &Global) -> Result<(), Failure> {
         None => Some(Peer::start(&how.addr)?),
     };
     let addr = match (&how.connect, &mut peer) {
-        (None, Some(peer)) => peer.addr()?,
+        (None, Some(peer)) => with_settings_of(&how.addr, peer.addr()?),
         (connect, _) => connect.clone().unwrap_or_default(),
     };
     let watch = Watch::new(global.report);
@@ -59,6 +59,15 @@ fn measure(plan: &Plan, how: &How, global: &Global) -> Result<(), Failure> {
     watch.clear();
     let report = outcome.map_err(|error| explain(error, peer.as_mut()))?;
     print(&report, how.json)
+}
+
+/// The address that the other side says, with the settings that it was told.
+fn with_settings_of(given: &str, said: String) -> String {
+    let separator = if said.contains('?') { '&' } else { '?' };
+    match given.split_once('?') {
+        Some((_, settings)) => format!("{said}{separator}{settings}"),
+        None => said,
+    }
 }
 
 /// There is nothing to close in order: a run that was broken off has no result.

@@ -90,6 +90,10 @@ impl Kind for Time {
     fn print(value: &Duration) -> String {
         print_time(*value)
     }
+
+    fn is_valid(value: &Duration) -> bool {
+        can_be_added(*value)
+    }
 }
 
 /// A time that takes a while.
@@ -108,7 +112,7 @@ impl Kind for SomeTime {
     }
 
     fn is_valid(value: &Duration) -> bool {
-        !value.is_zero()
+        !value.is_zero() && can_be_added(*value)
     }
 }
 
@@ -128,7 +132,7 @@ impl Kind for TimeOrNever {
     }
 
     fn is_valid(value: &Self::Value) -> bool {
-        value.is_none_or(|time| !time.is_zero())
+        value.is_none_or(|time| SomeTime::is_valid(&time))
     }
 }
 
@@ -146,6 +150,15 @@ impl Kind for TimeOrAuto {
     fn print(value: &Self::Value) -> String {
         value.map_or_else(|| "auto".into(), print_time)
     }
+
+    fn is_valid(value: &Self::Value) -> bool {
+        value.is_none_or(can_be_added)
+    }
+}
+
+/// What can be written can be added to any clock without an overflow.
+fn can_be_added(time: Duration) -> bool {
+    u64::try_from(time.as_nanos()).is_ok()
 }
 
 fn word_or_time(text: &str, word: &str) -> Option<Option<Duration>> {
@@ -173,6 +186,10 @@ impl Kind for Patience {
             Linger::For(time) => print_time(*time),
             Linger::No => "no".into(),
         }
+    }
+
+    fn is_valid(value: &Linger) -> bool {
+        if let Linger::For(time) = value { can_be_added(*time) } else { true }
     }
 }
 

@@ -3,6 +3,8 @@
 mod kinds;
 mod names;
 mod query;
+#[cfg(feature = "serde")]
+mod serde;
 mod setting;
 mod settings;
 mod table;

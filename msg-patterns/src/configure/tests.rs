@@ -152,20 +152,20 @@ fn a_builder_says_what_it_changed() {
 }
 
 fn duration() -> impl Strategy<Value = Duration> {
-    any::<Duration>()
+    prop_oneof![3 => any::<u64>().prop_map(Duration::from_nanos), 1 => any::<Duration>()]
 }
 
 prop_compose! {
     fn timing()(
         linger in prop_oneof![Just(Linger::Forever), Just(Linger::No), duration().prop_map(Linger::For)],
-        reconnect_interval in any::<Option<Duration>>(),
+        reconnect_interval in prop::option::of(duration()),
         reconnect_interval_max in duration(),
         heartbeat_interval in duration(),
-        heartbeat_timeout in any::<Option<Duration>>(),
+        heartbeat_timeout in prop::option::of(duration()),
         heartbeat_ttl in duration(),
         handshake_timeout in duration(),
         busy_poll in duration(),
-        resend_after in any::<Option<Duration>>(),
+        resend_after in prop::option::of(duration()),
     ) -> Options {
         Options {
             linger, reconnect_interval, reconnect_interval_max, heartbeat_interval,
