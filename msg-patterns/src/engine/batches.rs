@@ -136,7 +136,9 @@ impl Net {
         let first = peers.first().and_then(|&peer| self.peer(peer).batch);
         let fits = |open: &usize| {
             let batch = &self.batches[*open];
-            batch.members[..] == *peers && batch.slot.len() + need <= self.batch_bytes_max
+            // What was queued before the peer was there may stand in a smaller slot.
+            let bytes_max = self.batch_bytes_max.min(batch.slot.capacity());
+            batch.members[..] == *peers && batch.slot.len() + need <= bytes_max
         };
         if let Some(open) = first.filter(fits) {
             return Some(open);
