@@ -51,6 +51,8 @@ pub(crate) struct Flags {
     pub(crate) blocked: AtomicBool,
     /// How the thread learns that it must look after the socket.
     reliance: AtomicU8,
+    /// Tasks wait for the socket, and no call drives it for them.
+    awaited: AtomicBool,
     pub(crate) terminated: AtomicBool,
     pub(crate) closed: AtomicBool,
 }
@@ -66,6 +68,7 @@ impl Flags {
             listed: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
             reliance: AtomicU8::new(ATTENDED),
+            awaited: AtomicBool::new(false),
             terminated: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
@@ -99,6 +102,24 @@ impl Flags {
             if !self.ticked.load(Ordering::SeqCst) {
                 background.nudge_now(self);
             }
+        }
+    }
+
+    /// Whether tasks wait for the socket. Only set with the socket's lock held.
+    pub(crate) fn set_awaited(&self, awaited: bool) {
+        self.awaited.store(awaited, Ordering::SeqCst);
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.awaited.load(Ordering::SeqCst)
+    }
+
+    /// Tasks wait for the socket: it is to be driven at once, and not only when calls have stopped
+    /// for a while. Whoever relies on its descriptors does already.
+    pub(crate) fn drive_for_tasks(&self, background: &Background) {
+        self.set_awaited(true);
+        if !self.is_watched() {
+            background.nudge_now(self);
         }
     }
 

@@ -5,6 +5,9 @@
 //! progress or leaves. When no call drives, the context's background thread does.
 
 mod bursts;
+mod closing;
+mod polls;
+mod tasks;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -18,13 +21,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::Error;
 use crate::background::{Background, Driven, Flags, Next};
 use crate::engine::Core;
-use crate::options::Linger;
 use crate::roles::Role;
 
 pub(crate) use bursts::SENDS_PER_LOOK;
+pub(crate) use polls::Leaves;
+pub(crate) use tasks::{Awaits, Ticket};
 
-/// How long a close waits for a peer's goodbye after everything has left.
-const GOODBYE_WAIT: Duration = Duration::from_secs(2);
+use closing::Ending;
+use tasks::{Tasks, Wakers};
+
 /// Turns of the background thread before it looks after other sockets.
 const BACKGROUND_TURNS_MAX: usize = 64;
 
@@ -84,7 +89,11 @@ pub(crate) struct Shared<R> {
 pub(crate) struct State<R> {
     pub(crate) core: Core<R>,
     driving: bool,
+    /// Threads and tasks that sleep until something happens.
     sleepers: usize,
+    tasks: Tasks,
+    /// Polls in a row that found what they looked for.
+    unyielded: u32,
     /// Until when messages gather, on the socket's clock.
     gather_until: Duration,
     flushes: u32,
@@ -93,6 +102,8 @@ pub(crate) struct State<R> {
     heard_at: u32,
     /// The next deadline as the background thread last saw it.
     due_known: Option<Duration>,
+    /// A close that goes on whoever drives the socket.
+    ending: Option<Ending<R>>,
     closed: bool,
 }
 
@@ -104,11 +115,14 @@ impl<R: Role> Shared<R> {
             core,
             driving: false,
             sleepers: 0,
+            tasks: Tasks::default(),
+            unyielded: 0,
             gather_until: Duration::ZERO,
             flushes: 0,
             sends: 0,
             heard_at: 0,
             due_known: None,
+            ending: None,
             closed: false,
         };
         Self {
@@ -148,6 +162,8 @@ impl<R: Role> Shared<R> {
         let value = command(&mut state.core);
         state.core.net.flush();
         self.learn_ports(&state);
+        // It may have made room, or ended what somebody waits for.
+        state.core.net.progressed = true;
         self.leave(&mut state);
         self.background.nudge(&self.flags);
         Ok(value)
@@ -201,9 +217,32 @@ impl<R: Role> Shared<R> {
         state.sleepers -= 1;
     }
 
-    fn tell_sleepers(&self, state: &Guard<'_, R>) {
+    #[inline]
+    fn tell_sleepers(&self, state: &mut Guard<'_, R>) {
         if state.sleepers > 0 {
-            self.changed.notify_all();
+            self.tell(state);
+        }
+    }
+
+    #[cold]
+    fn tell(&self, state: &mut Guard<'_, R>) {
+        self.changed.notify_all();
+        let wakers = state.due_wakers();
+        self.wake_tasks(state, wakers);
+    }
+
+    /// Tells all threads and tasks, whatever they wait for: the socket ends.
+    fn tell_of_end(&self, state: &mut Guard<'_, R>) {
+        self.changed.notify_all();
+        let wakers = state.take_wakers(|_| true);
+        self.wake_tasks(state, wakers);
+    }
+
+    /// Without the lock: wakers are foreign code, which may drop whatever the task holds.
+    fn wake_tasks(&self, state: &mut Guard<'_, R>, wakers: Wakers) {
+        if !wakers.is_empty() {
+            self.flags.set_awaited(state.tasks.asleep() > 0);
+            MutexGuard::unlocked(state, || wakers.into_iter().for_each(std::task::Waker::wake));
         }
     }
 
@@ -222,9 +261,19 @@ impl<R: Role> Shared<R> {
         self.flags.count_activity(1);
         self.tell_deadline(state);
         if state.sleepers > 0 {
-            self.changed.notify_all();
+            self.tell_of_leaving(state);
         }
         self.follow_up(state);
+    }
+
+    /// A thread has to drive now; tasks need to know only what happened.
+    #[cold]
+    fn tell_of_leaving(&self, state: &mut Guard<'_, R>) {
+        if std::mem::take(&mut state.core.net.progressed) {
+            self.tell(state);
+        } else {
+            self.changed.notify_all();
+        }
     }
 
     /// What a call left undone that the descriptors will not tell of is told the background thread,
@@ -320,58 +369,6 @@ impl<R: Role> Shared<R> {
         }
     }
 
-    /// Closes the socket: waits up to its linger, then everything is free.
-    pub(crate) fn close(&self, linger: Linger) {
-        let mut state = self.lock();
-        if state.core.net.closing {
-            // Another handle closes it, or has closed it.
-            while !state.closed {
-                self.sleep(&mut state, None);
-            }
-            return;
-        }
-        self.linger(&mut state, linger);
-        state.closed = true;
-        let State { core, .. } = &mut *state;
-        core.role.on_end(&mut core.net);
-        core.net.finish();
-        self.wakers.lock().clear();
-        self.flags.closed.store(true, Ordering::SeqCst);
-        self.changed.notify_all();
-        drop(state);
-        self.background.nudge(&self.flags);
-    }
-
-    fn linger(&self, state: &mut Guard<'_, R>, linger: Linger) {
-        let until = |limit| Instant::now().checked_add(limit);
-        let deadline = match linger {
-            Linger::Forever => None,
-            Linger::For(limit) => until(limit),
-            Linger::No => return state.core.begin_close(),
-        };
-        state.core.begin_close();
-        let mut goodbye: Option<Instant> = None;
-        while !state.core.advance_close() {
-            if goodbye.is_none() && state.core.is_drained() {
-                goodbye = until(GOODBYE_WAIT);
-            }
-            let end = [deadline, goodbye].into_iter().flatten().min();
-            if end.is_some_and(|end| Instant::now() >= end) {
-                return;
-            }
-            if state.driving {
-                // Its driver sees that the socket is closing and leaves.
-                MutexGuard::unlocked(state, std::thread::yield_now);
-            } else {
-                self.step(state, end);
-            }
-        }
-    }
-
-    pub(crate) fn linger_setting(&self) -> Linger {
-        self.lock().core.net.options.linger
-    }
-
     /// Looks at the socket without sending anything.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&mut Core<R>) -> T) -> T {
         look(&mut self.lock().core)
@@ -408,7 +405,8 @@ impl<R: Role> Driven for Shared<R> {
             }
         }
         self.flags.count_flush();
-        self.tell_sleepers(&state);
+        self.tell_sleepers(&mut state);
+        self.advance_ending(&mut state);
         state.due_known = state.core.next_deadline();
         let due = state.due_known.map(|at| at.saturating_sub(state.core.net.now()));
         let within = match arm_all(&mut state) {
@@ -426,9 +424,7 @@ impl<R: Role> Driven for Shared<R> {
 
     fn terminate(&self) {
         self.flags.terminated.store(true, Ordering::SeqCst);
-        let state = self.lock();
-        self.changed.notify_all();
-        drop(state);
+        self.tell_of_end(&mut self.lock());
     }
 }
 
@@ -466,21 +462,22 @@ fn wait_for_any<R: Role>(state: &mut State<R>, timeout: Option<Duration>) {
     let _ = poll(&mut fds, timeout.as_ref());
 }
 
-impl<R: Role> Core<R> {
-    /// Whether everything accepted has left.
-    fn is_drained(&self) -> bool {
-        !self.role.is_pending() && self.net.peers.iter().all(|(_, peer)| peer.is_drained())
+impl<R: Role> State<R> {
+    /// The wakers of tasks whose wait may be over.
+    fn due_wakers(&mut self) -> Wakers {
+        let State { core, tasks, sleepers, .. } = self;
+        let wakers = tasks.take(|awaits| match awaits {
+            Awaits::Anything => true,
+            Awaits::Reply(id) => core.role.has_result(id),
+            Awaits::End => false,
+        });
+        *sleepers -= wakers.len();
+        wakers
     }
-}
 
-impl crate::engine::Net {
-    /// Ends everything: what is left is dropped and counted, domains close.
-    fn finish(&mut self) {
-        for peer in self.peer_ids() {
-            self.drop_queue(peer);
-            self.drop_inbox(peer);
-        }
-        self.close_ports();
-        self.monitors.end();
+    fn take_wakers(&mut self, is_over: impl FnMut(Awaits) -> bool) -> Wakers {
+        let wakers = self.tasks.take(is_over);
+        self.sleepers -= wakers.len();
+        wakers
     }
 }

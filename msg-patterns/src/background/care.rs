@@ -72,7 +72,9 @@ impl Socket {
     ) {
         let flags = driven.flags();
         let active = self.note_activity(flags, now);
+        let awaited = flags.is_awaited();
         match self.care {
+            Care::Calls { .. } | Care::Unattended if awaited => self.drive(driven, now, registry),
             Care::Calls { at, .. } if now < at => {}
             Care::Calls { every, .. } if active => self.let_calls(now, every * 2),
             Care::Calls { every, .. } if flags.blocked.load(Ordering::Relaxed) => {
@@ -80,6 +82,9 @@ impl Socket {
             }
             Care::Unattended if flags.is_unattended() => {}
             Care::Unattended => self.let_calls(now, IDLE_MIN),
+            Care::Watched { .. } if awaited && (active || !flags.is_watched()) => {
+                self.drive(driven, now, registry);
+            }
             Care::Watched { .. } if active || !flags.is_watched() => {
                 self.unwatch(registry);
                 flags.reliance.store(ATTENDED, Ordering::SeqCst);
@@ -131,7 +136,12 @@ impl Socket {
             _ => {
                 self.unwatch(registry);
                 flags.reliance.store(ATTENDED, Ordering::SeqCst);
-                self.let_calls(now, IDLE_MIN);
+                match self.care {
+                    Care::Calls { every, .. } if flags.blocked.load(Ordering::Relaxed) => {
+                        self.while_blocked(flags, now, every);
+                    }
+                    _ => self.let_calls(now, IDLE_MIN),
+                }
             }
         }
     }

@@ -29,7 +29,7 @@ impl<R: Role> Shared<R> {
         self.after_send(&mut state, 1);
         self.tell_deadline(&mut state);
         if std::mem::take(&mut state.core.net.progressed) {
-            self.tell_sleepers(&state);
+            self.tell_sleepers(&mut state);
         }
         self.follow_up(&mut state);
         Some(value)
@@ -84,7 +84,7 @@ impl<R: Role> Shared<R> {
             self.flush_all(&mut state);
         }
         self.flags.count_activity(1);
-        self.tell_sleepers(&state);
+        self.tell_sleepers(&mut state);
         self.flags.rouse(&self.background);
         Some(found)
     }
@@ -95,7 +95,7 @@ impl<R: Role> Shared<R> {
     }
 
     #[inline]
-    fn after_send(&self, state: &mut Guard<'_, R>, sent: u32) {
+    pub(super) fn after_send(&self, state: &mut Guard<'_, R>, sent: u32) {
         self.flags.count_activity(sent);
         state.sends = state.sends.wrapping_add(sent);
         if !R::GATHERS {

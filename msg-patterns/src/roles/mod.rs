@@ -71,6 +71,10 @@ pub(crate) trait Role: Send + 'static {
     fn on_ready(&mut self, _net: &mut Net, _peer: PeerId) {}
     /// Deadlines up to `now` are due.
     fn on_timeout(&mut self, _net: &mut Net, _now: Duration) {}
+    /// Whether it is known what became of a request.
+    fn has_result(&self, _id: u64) -> bool {
+        true
+    }
     /// When the next deadline is due.
     fn poll_timeout(&self) -> Option<Duration> {
         None

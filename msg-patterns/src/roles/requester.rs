@@ -243,6 +243,11 @@ impl Role for Requester {
         self.send_waiting(net);
     }
 
+    fn has_result(&self, id: u64) -> bool {
+        let id = RequestId(id);
+        self.results.has(id) || !self.requests.is_open(id)
+    }
+
     fn poll_timeout(&self) -> Option<Duration> {
         self.requests.poll_timeout()
     }
@@ -275,6 +280,10 @@ impl Results {
         if let Some((id, result)) = self.last.replace((id, result)) {
             self.others.insert(id, result);
         }
+    }
+
+    fn has(&self, id: RequestId) -> bool {
+        self.last.as_ref().is_some_and(|(last, _)| *last == id) || self.others.contains_key(&id)
     }
 
     fn remove(&mut self, id: RequestId) -> Option<Outcome> {

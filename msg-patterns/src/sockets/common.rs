@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{self, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::background::Driven;
 use crate::context::Lease;
-use crate::driver::{Patience, Shared, Stop};
+use crate::driver::{Patience, Shared, Stop, Ticket};
 use crate::engine::{Core, Net, Room};
 use crate::monitor::{Counters, Monitor, PeerStats};
 use crate::options::{Linger, Options};
@@ -110,6 +111,11 @@ impl<R: Role> Handle<R> {
         self.leave_context();
     }
 
+    /// Begins to close, if nobody has; says whether the socket is closed.
+    pub(crate) fn poll_close(&self, ticket: &mut Ticket, task: &mut task::Context<'_>) -> Poll<()> {
+        self.shared.poll_close(ticket, || self.lease.lock().take(), task)
+    }
+
     fn leave_context(&self) {
         drop(self.lease.lock().take());
     }
@@ -204,7 +210,7 @@ impl<R: Role> Handle<R> {
         messages.len() - before
     }
 
-    fn checked(&self, message: Message) -> Result<Message, SendError> {
+    pub(super) fn checked(&self, message: Message) -> Result<Message, SendError> {
         let bytes_max = self.message_bytes_max.load(Ordering::Relaxed);
         if message.len() <= bytes_max {
             return Ok(message);
@@ -244,18 +250,18 @@ impl<R: Role> Handle<R> {
 }
 
 /// A message that is tried to be sent, and why it was not yet.
-struct Unsent {
+pub(super) struct Unsent {
     message: Option<Message>,
     room: Room,
 }
 
 impl Unsent {
-    fn new(message: Message) -> Self {
+    pub(super) fn new(message: Message) -> Self {
         Self { message: Some(message), room: Room::Full }
     }
 
     /// The outcome, or nothing if it is to be tried again.
-    fn attempt<R, T>(
+    pub(super) fn attempt<R, T>(
         &mut self,
         core: &mut Core<R>,
         attempt: &mut impl FnMut(&mut Core<R>, Message) -> Result<T, (Message, Room)>,
@@ -270,7 +276,7 @@ impl Unsent {
         }
     }
 
-    fn refused(self, error: Error) -> SendError {
+    pub(super) fn refused(self, error: Error) -> SendError {
         // Invariant: an attempt that takes the message either ends the call or gives it back.
         SendError::new(self.message.unwrap_or_else(|| Message::from("")), error)
     }
@@ -283,7 +289,7 @@ impl<R: Role> Drop for Handle<R> {
             Linger::For(limit) => Linger::For(limit.min(DROP_LINGER_MAX)),
             Linger::No => Linger::No,
         };
-        self.shared.close(linger);
+        self.shared.close_dropped(linger);
     }
 }
 

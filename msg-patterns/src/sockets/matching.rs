@@ -9,9 +9,9 @@ use crate::roles::publisher::Publisher;
 /// Follows how many connected subscribers would get a message with one subject. A handle to its
 /// publisher as any other; made by [`Pub::matching_listener`](crate::Pub::matching_listener).
 pub struct MatchingListener {
-    handle: Arc<Handle<Publisher>>,
-    subject: Vec<u8>,
-    seen: usize,
+    pub(super) handle: Arc<Handle<Publisher>>,
+    pub(super) subject: Vec<u8>,
+    pub(super) seen: usize,
 }
 
 impl MatchingListener {

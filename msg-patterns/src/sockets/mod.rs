@@ -1,5 +1,6 @@
 //! The sockets: what users hold.
 
+mod asynchronous;
 mod common;
 mod matching;
 mod publish;

@@ -21,7 +21,7 @@ use crate::{Context, Error, Message, SendError};
 /// ```
 #[derive(Clone)]
 pub struct Pub {
-    handle: Arc<Handle<Publisher>>,
+    pub(super) handle: Arc<Handle<Publisher>>,
 }
 
 common_calls!(Pub);
@@ -133,7 +133,7 @@ impl Pub {
     }
 }
 
-fn publish(core: &mut Core<Publisher>, message: Message) -> Result<(), (Message, Room)> {
+pub(super) fn publish(core: &mut Core<Publisher>, message: Message) -> Result<(), (Message, Room)> {
     core.role.publish(&mut core.net, message).map_err(|message| (message, Room::Full))
 }
 

@@ -19,7 +19,7 @@ use crate::{Context, Error, Message};
 /// receives its next one, when [`ack`](Pull::ack) is called, or when the socket is closed with
 /// [`close`](Pull::close). Clone the handle for each thread that processes messages.
 pub struct Pull {
-    handle: Arc<Handle<Puller>>,
+    pub(super) handle: Arc<Handle<Puller>>,
     current: Mutex<Option<Unacked>>,
     /// Whether `current` may hold something; tells most calls that they need not look.
     has_current: AtomicBool,
@@ -99,7 +99,7 @@ impl Pull {
         Ok(1 + self.pull_many(messages, max - 1))
     }
 
-    fn pull_many(&self, messages: &mut Vec<Message>, max: usize) -> usize {
+    pub(super) fn pull_many(&self, messages: &mut Vec<Message>, max: usize) -> usize {
         if self.has_current.load(Ordering::Relaxed) {
             return 0;
         }
@@ -132,7 +132,7 @@ impl Pull {
         self.handle.shared.take_at_once(|core| core.role.pull_at_once(&mut core.net))
     }
 
-    fn pull(&self, core: &mut Core<Puller>) -> Option<Message> {
+    pub(super) fn pull(&self, core: &mut Core<Puller>) -> Option<Message> {
         let mut current = self.current.lock();
         if let Some(unacked) = current.take() {
             core.role.finish(&mut core.net, unacked);

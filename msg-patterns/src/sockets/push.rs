@@ -22,7 +22,7 @@ use crate::{Context, Error, Message, SendError};
 /// ```
 #[derive(Clone)]
 pub struct Push {
-    handle: Arc<Handle<Pusher>>,
+    pub(super) handle: Arc<Handle<Pusher>>,
 }
 
 common_calls!(Push);

@@ -19,17 +19,17 @@ use crate::{Context, Error, ErrorKind, Message, SendError};
 /// clone the handle for each thread, or take [`Request`]s with [`next_request`](Rep::next_request)
 /// and answer them in any order.
 pub struct Rep {
-    handle: Arc<Handle<Replier>>,
-    turn: Turn,
+    pub(super) handle: Arc<Handle<Replier>>,
+    pub(super) turn: Turn,
 }
 
 /// What a handle may do next: receive, nothing while a thread is at it, or answer a ticket, whose
 /// number it then is.
 #[derive(Debug, Default)]
-struct Turn(AtomicU64);
+pub(super) struct Turn(AtomicU64);
 
 /// No ticket has these numbers: theirs begin at 1.
-const RECEIVE: u64 = 0;
+pub(super) const RECEIVE: u64 = 0;
 const BUSY: u64 = u64::MAX;
 
 common_calls!(Rep);
@@ -111,8 +111,8 @@ impl Rep {
     /// # Errors
     /// `TimedOut` or `Terminated`.
     pub fn next_request(&self, timeout: Duration) -> Result<Request, Error> {
-        let (message, ticket) = self.handle.recv_until(Patience::For(timeout), receive)?;
-        Ok(Request { message, ticket, handle: self.handle.clone(), answered: false })
+        let found = self.handle.recv_until(Patience::For(timeout), receive)?;
+        Ok(Request::of(found, self.handle.clone()))
     }
 
     /// Closes the socket for all its handles: waits up to linger for replies to leave; then its
@@ -145,6 +145,10 @@ pub struct Request {
 }
 
 impl Request {
+    pub(super) fn of((message, ticket): (Message, Ticket), handle: Arc<Handle<Replier>>) -> Self {
+        Self { message, ticket, handle, answered: false }
+    }
+
     /// What was asked.
     pub fn message(&self) -> &Message {
         &self.message
@@ -176,7 +180,7 @@ impl std::fmt::Debug for Request {
 }
 
 impl Turn {
-    fn begin_to_receive(&self) -> Result<(), Error> {
+    pub(super) fn begin_to_receive(&self) -> Result<(), Error> {
         let text = match self.0.compare_exchange(RECEIVE, BUSY, Acquire, Relaxed) {
             Ok(_) => return Ok(()),
             Err(BUSY) => "another thread is using this handle: clone it",
@@ -194,12 +198,12 @@ impl Turn {
     }
 
     /// What is next, once a thread is done.
-    fn end(&self, next: u64) {
+    pub(super) fn end(&self, next: u64) {
         self.0.store(next, Release);
     }
 }
 
-fn receive(core: &mut Core<Replier>) -> Option<(Message, Ticket)> {
+pub(super) fn receive(core: &mut Core<Replier>) -> Option<(Message, Ticket)> {
     core.role.receive(&mut core.net)
 }
 

@@ -26,8 +26,8 @@ use crate::{Context, Error, ErrorKind, Message, SendError};
 /// # Ok::<(), msg_patterns::Error>(())
 /// ```
 pub struct Req {
-    handle: Arc<Handle<Requester>>,
-    current: Mutex<Option<RequestId>>,
+    pub(super) handle: Arc<Handle<Requester>>,
+    pub(super) current: Mutex<Option<RequestId>>,
 }
 
 common_calls!(Req);
@@ -114,22 +114,29 @@ impl Req {
         Ok(())
     }
 
-    /// Strict alternation, unless relaxed.
     fn may_send(
         &self,
         current: &mut Option<RequestId>,
         message: Message,
     ) -> Result<Message, SendError> {
+        match self.make_way(current) {
+            Ok(()) => Ok(message),
+            Err(error) => Err(SendError::new(message, error)),
+        }
+    }
+
+    /// Strict alternation, unless relaxed.
+    pub(super) fn make_way(&self, current: &mut Option<RequestId>) -> Result<(), Error> {
         match current.take() {
             Some(id) if self.is_relaxed() => self.cancel(id),
             Some(id) => {
                 *current = Some(id);
                 let text = "the reply to the last request comes first: call recv, or set relaxed";
-                return Err(SendError::new(message, Error::new(ErrorKind::State, text)));
+                return Err(Error::new(ErrorKind::State, text));
             }
             None => {}
         }
-        Ok(message)
+        Ok(())
     }
 
     fn is_relaxed(&self) -> bool {
@@ -177,12 +184,12 @@ impl Req {
         result
     }
 
-    fn under_way(&self) -> Result<RequestId, Error> {
+    pub(super) fn under_way(&self) -> Result<RequestId, Error> {
         let nothing_sent = "no request is under way: send one first";
         (*self.current.lock()).ok_or_else(|| Error::new(ErrorKind::State, nothing_sent))
     }
 
-    fn end(&self, id: RequestId) {
+    pub(super) fn end(&self, id: RequestId) {
         let mut current = self.current.lock();
         if *current == Some(id) {
             *current = None;
@@ -190,8 +197,7 @@ impl Req {
     }
 
     fn cancel(&self, id: RequestId) {
-        // Terminated already: nothing is under way.
-        drop(self.handle.shared.command(|core| core.role.cancel(id)));
+        cancel(&self.handle, id);
     }
 
     /// Closes the socket for all its handles: waits up to linger for what was accepted; then its
@@ -199,6 +205,11 @@ impl Req {
     pub fn close(self) {
         self.handle.close();
     }
+}
+
+pub(super) fn cancel(handle: &Handle<Requester>, id: RequestId) {
+    // Terminated already: nothing is under way.
+    drop(handle.shared.command(|core| core.role.cancel(id)));
 }
 
 impl Drop for Req {

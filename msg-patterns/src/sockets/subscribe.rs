@@ -22,7 +22,7 @@ use crate::{Context, Error, ErrorKind, Message};
 /// ```
 #[derive(Clone)]
 pub struct Sub {
-    handle: Arc<Handle<Subscriber>>,
+    pub(super) handle: Arc<Handle<Subscriber>>,
 }
 
 common_calls!(Sub);
@@ -124,7 +124,7 @@ impl Sub {
         Ok(1 + self.receive_many(messages, max - 1))
     }
 
-    fn receive_many(&self, messages: &mut Vec<Message>, max: usize) -> usize {
+    pub(super) fn receive_many(&self, messages: &mut Vec<Message>, max: usize) -> usize {
         self.handle.recv_many(messages, max, |core| core.role.receive_at_once(&mut core.net))
     }
 
