@@ -24,7 +24,7 @@ use crate::engine::Core;
 use crate::roles::Role;
 
 pub(crate) use bursts::SENDS_PER_LOOK;
-pub(crate) use polls::Leaves;
+pub(crate) use polls::{EventSource, Leaves};
 pub(crate) use tasks::{Awaits, Ticket};
 
 use closing::Ending;
@@ -469,6 +469,7 @@ impl<R: Role> State<R> {
         let wakers = tasks.take(|awaits| match awaits {
             Awaits::Anything => true,
             Awaits::Reply(id) => core.role.has_result(id),
+            Awaits::Event(told) => core.net.monitors.told() != told,
             Awaits::End => false,
         });
         *sleepers -= wakers.len();

@@ -1,12 +1,14 @@
 //! What happens to a socket's connections, as events and as counters.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use fabric_core::Addr;
 use msg_proto::fault::Fault;
+
+use crate::driver::EventSource;
 
 /// Names one peer of a socket: a `connect` for its whole life, or an accepted connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -109,10 +111,10 @@ const EVENTS_MAX: usize = 4096;
 
 /// The events of one socket since the monitor was made, as an iterator that ends with
 /// [`MonitorEvent::Stopped`].
-#[derive(Debug)]
 pub struct Monitor {
     events: Receiver<MonitorEvent>,
     lost: Arc<AtomicU64>,
+    pub(crate) socket: Weak<dyn EventSource>,
 }
 
 impl Monitor {
@@ -131,9 +133,19 @@ impl Monitor {
         self.events.try_recv().ok()
     }
 
+    pub(crate) fn take_event(&self) -> Result<MonitorEvent, TryRecvError> {
+        self.events.try_recv()
+    }
+
     /// Events that were lost because nobody took them from this monitor.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl std::fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Monitor").field("lost", &self.lost()).finish_non_exhaustive()
     }
 }
 
@@ -150,17 +162,24 @@ impl Iterator for Monitor {
 pub(crate) struct Monitors {
     senders: Vec<(SyncSender<MonitorEvent>, Arc<AtomicU64>)>,
     ended: bool,
+    /// How many events were told.
+    told: u64,
 }
 
 impl Monitors {
-    pub(crate) fn add(&mut self) -> Monitor {
+    pub(crate) fn add(&mut self, socket: Weak<dyn EventSource>) -> Monitor {
         let (sender, events) = sync_channel(EVENTS_MAX);
         let lost = Arc::new(AtomicU64::new(0));
         self.senders.push((sender, lost.clone()));
         if self.ended {
             self.end();
         }
-        Monitor { events, lost }
+        Monitor { events, lost, socket }
+    }
+
+    /// How many events were told until now.
+    pub(crate) fn told(&self) -> u64 {
+        self.told
     }
 
     /// Nothing follows, for monitors that are there and for those that come.
@@ -171,6 +190,7 @@ impl Monitors {
     }
 
     pub(crate) fn tell(&mut self, event: &MonitorEvent) {
+        self.told += 1;
         tracing::debug!(target: "msg_patterns::monitor", ?event);
         self.senders.retain(|(sender, lost)| match sender.try_send(event.clone()) {
             Ok(()) => true,

@@ -99,6 +99,27 @@ impl<R: Role> Shared<R> {
     }
 }
 
+/// A socket, to whoever waits for its events and nothing else.
+pub(crate) trait EventSource: Send + Sync {
+    /// The task waits until monitors are told something.
+    fn wait_for_event(&self, ticket: &mut Ticket, waker: &Waker);
+    /// The task does not wait any more.
+    fn forget(&self, ticket: &mut Ticket);
+}
+
+impl<R: Role> EventSource for Shared<R> {
+    fn wait_for_event(&self, ticket: &mut Ticket, waker: &Waker) {
+        let mut state = self.lock();
+        let awaits = Awaits::Event(state.core.net.monitors.told());
+        state.register(ticket, awaits, waker);
+        self.flags.drive_for_tasks(&self.background);
+    }
+
+    fn forget(&self, ticket: &mut Ticket) {
+        Self::forget(self, ticket);
+    }
+}
+
 impl<R: Role> State<R> {
     pub(super) fn register(&mut self, ticket: &mut Ticket, awaits: Awaits, waker: &Waker) {
         let before = self.tasks.asleep();

@@ -15,6 +15,8 @@ pub(crate) enum Awaits {
     Anything,
     /// What becomes of one request.
     Reply(u64),
+    /// Another event for monitors than the so many told until now.
+    Event(u64),
     /// That the socket is closed.
     End,
 }

@@ -1,7 +1,7 @@
 //! What all sockets have: addresses, monitors, counters, closing.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{self, Poll};
 use std::time::Duration;
 
@@ -87,7 +87,8 @@ impl<R: Role> Handle<R> {
     }
 
     pub(crate) fn monitor(&self) -> Monitor {
-        self.shared.look(|core| core.net.monitors.add())
+        let socket: Weak<Shared<R>> = Arc::downgrade(&self.shared);
+        self.shared.look(|core| core.net.monitors.add(socket))
     }
 
     pub(crate) fn counters(&self) -> Counters {
@@ -250,7 +251,7 @@ impl<R: Role> Handle<R> {
 }
 
 /// A message that is tried to be sent, and why it was not yet.
-pub(super) struct Unsent {
+pub(crate) struct Unsent {
     message: Option<Message>,
     room: Room,
 }

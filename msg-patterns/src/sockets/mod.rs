@@ -10,6 +10,7 @@ mod reply;
 mod request;
 mod subscribe;
 
+pub use asynchronous::{Drain, Incoming, MonitorStream, Outgoing, Source};
 pub use matching::MatchingListener;
 pub use publish::Pub;
 pub use pull::Pull;

@@ -7,3 +7,4 @@ mod cancel;
 mod life;
 mod mixed;
 mod patterns;
+mod streams;

@@ -3,12 +3,15 @@
 //! Each future has its whole effect in the poll that says it is ready. Dropped before, it has sent
 //! and taken nothing.
 
+mod events;
 mod place;
 mod publish;
 mod pull;
 mod push;
 mod reply;
 mod request;
+mod sink;
+mod stream;
 mod subscribe;
 
 use std::future::{Future, poll_fn};
@@ -20,7 +23,10 @@ use crate::engine::{Core, Room};
 use crate::roles::Role;
 use crate::{Error, Message, SendError};
 
+pub use events::MonitorStream;
 pub(super) use place::Place;
+pub use sink::{Drain, Outgoing};
+pub use stream::{Incoming, Source};
 
 /// Receives with `attempt`.
 pub(super) fn receive<'a, R: Role, T>(
@@ -43,7 +49,7 @@ pub(super) fn send<'a, R: Role, T: 'a>(
 }
 
 /// A message on its way into a socket.
-pub(super) enum Outbox {
+pub(crate) enum Outbox {
     Unsent(Unsent),
     /// It cannot be sent at all.
     Refused(SendError),

@@ -6,7 +6,7 @@ use crate::driver::{Awaits, Leaves, Stop, Ticket};
 use crate::engine::{Core, Room};
 use crate::roles::Role;
 use crate::sockets::Handle;
-use crate::{Error, SendError};
+use crate::{Error, Message, SendError};
 
 /// The place of a task that waits in a socket; given back when it is dropped.
 pub(crate) struct Place<R: Role, H: Deref<Target = Handle<R>>> {
@@ -48,19 +48,9 @@ impl<R: Role, H: Deref<Target = Handle<R>>> Place<R, H> {
         &mut self,
         task: &mut Context<'_>,
         outbox: &mut Outbox,
-        attempt: &mut impl FnMut(&mut Core<R>, crate::Message) -> Result<T, (crate::Message, Room)>,
+        attempt: &mut impl FnMut(&mut Core<R>, Message) -> Result<T, (Message, Room)>,
     ) -> Poll<Result<T, SendError>> {
-        let sent = match outbox {
-            Outbox::Unsent(unsent) => {
-                let try_it = |core: &mut Core<R>| unsent.attempt(core, attempt);
-                self.look(task, anything, leaves::<R>(), try_it)
-            }
-            _ => Poll::Ready(Err(Stop::Terminated)),
-        };
-        sent.map(|sent| {
-            let outbox = std::mem::replace(outbox, Outbox::Empty);
-            sent.unwrap_or_else(|_| Err(outbox.refused(Error::terminated())))
-        })
+        send(&self.handle, &mut self.ticket, task, outbox, attempt)
     }
 
     pub(crate) fn close(&mut self, task: &mut Context<'_>) -> Poll<()> {
@@ -72,4 +62,25 @@ impl<R: Role, H: Deref<Target = Handle<R>>> Drop for Place<R, H> {
     fn drop(&mut self) {
         self.handle.shared.forget(&mut self.ticket);
     }
+}
+
+/// Sends what is in `outbox` with `attempt`.
+pub(super) fn send<R: Role, T>(
+    handle: &Handle<R>,
+    ticket: &mut Ticket,
+    task: &mut Context<'_>,
+    outbox: &mut Outbox,
+    attempt: &mut impl FnMut(&mut Core<R>, Message) -> Result<T, (Message, Room)>,
+) -> Poll<Result<T, SendError>> {
+    let sent = match outbox {
+        Outbox::Unsent(unsent) => {
+            let try_it = |core: &mut Core<R>| unsent.attempt(core, attempt);
+            handle.shared.poll(ticket, anything, leaves::<R>(), task, try_it)
+        }
+        _ => Poll::Ready(Err(Stop::Terminated)),
+    };
+    sent.map(|sent| {
+        let outbox = std::mem::replace(outbox, Outbox::Empty);
+        sent.unwrap_or_else(|_| Err(outbox.refused(Error::terminated())))
+    })
 }
