@@ -50,6 +50,14 @@ fn tests(file: &str, entry: &Entry) -> Vec<String> {
     names.map(|(name, _)| name.to_owned()).collect()
 }
 
+/// The scenes of two guests that are named by this finding.
+fn scenes(entry: &Entry) -> Vec<String> {
+    let prefix = format!("name = \"{}: ", entry.id);
+    let text = text("xtask/scenarios/two-nodes.toml");
+    let lines = text.lines().filter(|line| line.starts_with(&prefix));
+    lines.filter_map(|line| line.split('"').nth(1)).map(str::to_owned).collect()
+}
+
 fn met(entry: &Entry) -> &'static str {
     match entry.met {
         Met::Files => "files",
@@ -68,7 +76,8 @@ fn the_table_lists_every_finding_with_all_its_tests() {
         let row = rows.get(&id).unwrap_or_else(|| panic!("{id} is not in the table"));
         assert_eq!((row.title.as_str(), row.met.as_str()), (entry.id.title(), met(entry)), "{id}");
         assert_eq!(row.with_files, tests("fabric-doctor/tests/findings.rs", entry), "{id}");
-        assert_eq!(row.in_guest, tests("fabric-cli/tests/doctor_guest.rs", entry), "{id}");
+        let in_guest = [tests("fabric-cli/tests/doctor_guest.rs", entry), scenes(entry)].concat();
+        assert_eq!(row.in_guest, in_guest, "{id}");
     }
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
     let mut findings: Vec<_> = CHECKS.iter().flat_map(|check| check(case)).collect();
     findings.extend(way::d06_no_loopback(case, &usable(case.host, &findings)));
     let usable: Vec<&Device> = usable(case.host, &findings);
-    findings.extend(way::d27_filtered(case, &usable));
+    findings.extend(way::refused_there(case, &usable));
     verdict::spare(&mut findings, case.host, &usable);
     findings.extend(verdict::d32_instead(case.host, &findings, &usable));
     verdict::say_what_works(&mut findings, &usable);

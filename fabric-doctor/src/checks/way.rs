@@ -1,5 +1,7 @@
 //! D06 and D27: what only messages show. The program that asks lends its own verbs for them.
 
+use std::net::IpAddr;
+
 use super::Case;
 use crate::facts::Device;
 use crate::finding::Finding;
@@ -20,14 +22,34 @@ pub(super) fn d06_no_loopback(case: &Case<'_>, usable: &[&Device]) -> Vec<Findin
 }
 
 /// TCP reaches the peer, and RDMA works here, but not to there.
-pub(super) fn d27_filtered(case: &Case<'_>, usable: &[&Device]) -> Option<Finding> {
+pub(super) fn refused_there(case: &Case<'_>, usable: &[&Device]) -> Option<Finding> {
     let refusal = case.rdma_refusal?;
     let peer = case.peer?;
+    if usable.is_empty() {
+        return None;
+    }
+    let seen = format!("TCP reaches {peer}, RDMA does not: {refusal}");
+    if own_id(refusal) == Some(26) {
+        return Some(smaller_there(seen, peer));
+    }
     let finding = Finding::error(27)
-        .seen(format!("TCP reaches {peer}, RDMA does not: {refusal}"))
+        .seen(seen)
         .cause("a firewall or switch drops RoCE (UDP port 4791), or the peer has no RDMA there")
         .command("nft list ruleset | grep -n 4791");
-    (!usable.is_empty()).then_some(finding)
+    Some(finding)
+}
+
+/// The peer heard this side, and takes smaller packets.
+fn smaller_there(seen: String, peer: IpAddr) -> Finding {
+    Finding::error(26)
+        .seen(seen)
+        .cause("the interfaces of both ends have different MTUs")
+        .command(format!("tracepath -n {peer}"))
+}
+
+/// The number of the finding that an error begins with, as in `D26: …`.
+fn own_id(error: &str) -> Option<u8> {
+    error.strip_prefix('D')?.split_once(':')?.0.parse().ok()
 }
 
 #[cfg(test)]
@@ -49,9 +71,11 @@ mod tests {
             earlier: None,
         };
         let device = device_on("ens2");
-        let finding = d27_filtered(&case, &[&device]).unwrap();
+        let finding = refused_there(&case, &[&device]).unwrap();
         assert_eq!(finding.seen, "TCP reaches 10.0.0.9, RDMA does not: no answer");
-        assert_eq!(d27_filtered(&case, &[]), None);
-        assert_eq!(d27_filtered(&Case { rdma_refusal: None, ..case }, &[&device]), None);
+        assert_eq!(refused_there(&case, &[]), None);
+        let smaller = Case { rdma_refusal: Some("D26: it takes smaller packets"), ..case };
+        assert_eq!(refused_there(&smaller, &[&device]).unwrap().id.number(), 26);
+        assert_eq!(refused_there(&Case { rdma_refusal: None, ..case }, &[&device]), None);
     }
 }
