@@ -51,7 +51,8 @@ const BUILT: &[(&str, bool)] = &[
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let earlier = args.since.as_deref().map(earlier).transpose()?;
     let built = BUILT.iter().filter(|(_, is_in)| *is_in).map(|(scheme, _)| *scheme).collect();
-    let options = Options { built, target: args.to.clone(), earlier, ..Options::default() };
+    let (target, libfabric) = (args.to.clone(), libfabric());
+    let options = Options { built, target, earlier, libfabric, ..Options::default() };
     let report = looked(&options);
     print(&shown(args, &report)?)?;
     match report.verdict {
@@ -70,6 +71,21 @@ fn looked(options: &Options<'_>) -> Report {
 #[cfg(not(feature = "verbs"))]
 fn looked(options: &Options<'_>) -> Report {
     examine(&Root::host(), options)
+}
+
+/// What opening a domain of libfabric's own TCP comes to.
+#[cfg(feature = "libfabric")]
+fn libfabric() -> Option<Result<String, String>> {
+    use msg_patterns::{Addr, Context, fabric_core::Domain as _};
+
+    let addr = Addr::new("ofi+tcp", "127.0.0.1", Some(0));
+    let opened = Context::new().open_domain(&addr);
+    Some(opened.map(|domain| domain.caps().device.clone()).map_err(|error| error.to_string()))
+}
+
+#[cfg(not(feature = "libfabric"))]
+fn libfabric() -> Option<Result<String, String>> {
+    None
 }
 
 fn earlier(path: &Path) -> Result<Earlier, Failure> {

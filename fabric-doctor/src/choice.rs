@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::checks::{Case, usable};
 use crate::facts::{Availability, Device, Host};
 use crate::finding::{Finding, Severity};
+use crate::report::Options;
 
 /// What a scheme of addresses would use on this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,11 +26,12 @@ pub struct Choice {
 pub const SCHEMES: &[&str] = &["tcp", "verbs", "softroce", "ofi"];
 
 /// A choice for each scheme.
-pub(crate) fn choose(case: &Case<'_>, findings: &[Finding], built: &[&str]) -> Vec<Choice> {
+pub(crate) fn choose(case: &Case<'_>, findings: &[Finding], options: &Options<'_>) -> Vec<Choice> {
     let host = case.host;
     let usable = usable(host, findings);
-    let choices = [tcp(host), verbs(case, findings, &usable), softroce(host, &usable), ofi(host)];
-    let built = |choice: Choice| Choice { built: built.contains(&choice.scheme), ..choice };
+    let ofi = ofi(host, options.libfabric.as_ref());
+    let choices = [tcp(host), verbs(case, findings, &usable), softroce(host, &usable), ofi];
+    let built = |choice: Choice| Choice { built: options.built.contains(&choice.scheme), ..choice };
     choices.into_iter().map(built).collect()
 }
 
@@ -110,16 +112,18 @@ fn softroce(host: &Host, usable: &[&Device]) -> Choice {
     }
 }
 
-fn ofi(host: &Host) -> Choice {
-    match &host.stack.libfabric {
-        None => no("ofi", "there is no libfabric.so.1"),
-        Some(library) => {
-            let version = host.stack.packages.get("libfabric1").unwrap_or(&library.file);
-            yes(
-                "ofi",
-                format!("libfabric ({version})"),
-                "it is here; `fi_info` lists what it reaches",
-            )
+/// The file alone does not say that the library can be loaded: `opened` does.
+fn ofi(host: &Host, opened: Option<&Result<String, String>>) -> Choice {
+    let why = match opened {
+        Some(Err(why)) => return no("ofi", why),
+        Some(Ok(what)) => format!("it opens {what}; `fi_info` lists what else it reaches"),
+        None => {
+            "its file is there; `fi_info` shows whether it loads, and what it reaches".to_owned()
         }
-    }
+    };
+    let Some(library) = &host.stack.libfabric else {
+        return no("ofi", "there is no libfabric.so.1");
+    };
+    let version = host.stack.packages.get("libfabric1").unwrap_or(&library.file);
+    yes("ofi", format!("libfabric ({version})"), why)
 }

@@ -26,6 +26,9 @@ pub struct Options<'a> {
     pub earlier: Option<Earlier>,
     /// The asking program's verbs. Without it no message is sent over RDMA.
     pub probe: Option<&'a dyn Probe>,
+    /// What opening something of libfabric's came to, if the asking program has it: what was opened, or
+    /// in one line why not.
+    pub libfabric: Option<Result<String, String>>,
 }
 
 /// What a host can do, what it cannot, why, and what to type.
@@ -72,7 +75,7 @@ pub fn examine(root: &Root, options: &Options<'_>) -> Report {
         earlier: options.earlier.as_ref(),
     };
     let findings = checks::findings(&case);
-    let choices = choice::choose(&case, &findings, &options.built);
+    let choices = choice::choose(&case, &findings, options);
     let verdict = verdict(&findings, way.as_ref());
     Report { format: FORMAT, verdict, choices, findings, steps: way.map(|way| way.steps), host }
 }

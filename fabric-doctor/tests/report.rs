@@ -110,6 +110,21 @@ fn the_commands_alone_are_a_script() {
 }
 
 #[test]
+fn libfabric_is_believed_when_something_of_it_was_opened() {
+    let tree = plain().file("/usr/lib64/libfabric.so.1", "");
+    let ofi = |opened: Option<Result<String, String>>| {
+        let options = Options { libfabric: opened, ..Options::default() };
+        let mut choices = tree.report_with(options).choices.into_iter();
+        choices.find(|choice| choice.scheme == "ofi").unwrap()
+    };
+    let (unknown, opened) = (ofi(None), ofi(Some(Ok("lo".into()))));
+    assert!(unknown.usable && unknown.why.contains("whether it loads"), "{unknown:?}");
+    assert!(opened.usable && opened.why.contains("it opens lo"), "{opened:?}");
+    let broken = ofi(Some(Err("libfabric.so.1 cannot be loaded".into())));
+    assert!(!broken.usable && broken.why == "libfabric.so.1 cannot be loaded", "{broken:?}");
+}
+
+#[test]
 fn steps_that_were_not_tried_say_why() {
     let report = roce().report_to("10.0.0.9:7000");
     let steps = report.steps.unwrap();

@@ -39,7 +39,7 @@ pub(crate) fn choose(
         match find(&Ask { kind: Some(kind), place, ..ask.clone() }) {
             Ok(Some(info)) => return Ok(Choice { info, kind, scheme }),
             Ok(None) => {}
-            Err(code) => return Err(status::host_error(code, "asking libfabric for providers")),
+            Err(code) => return Err(status::discovery_error(code, ask.provider.as_deref())),
         }
     }
     Err(Error::new(ErrorKind::Host, explain(&ask)))
@@ -73,28 +73,35 @@ fn explain(ask: &Ask) -> String {
     };
     let anything = Ask { depth: 0, ..Ask::default() };
     let version = open_library().map(|(major, minor)| format!("{major}.{minor}"));
-    let mut text = format!("libfabric {} offers nothing that fits: ", version.unwrap_or_default());
-    if let Some(name) = &ask.provider {
-        let of_name = Ask { provider: Some(name.clone()), ..anything.clone() };
-        if offered(of_name.clone()).is_empty() {
-            let all: Vec<String> = offered(anything).into_iter().collect();
-            text += &format!("there is no provider {name} on this host, only {}", all.join(", "));
-            return text + &environment();
-        }
-        if ask.domain.is_some() && !offered(Ask { domain: None, ..ask.clone() }).is_empty() {
-            text += &format!("{name} has no domain {}", ask.domain.as_deref().unwrap_or_default());
-            return text;
-        }
-        if ask.place.is_some() && !offered(Ask { place: None, ..ask.clone() }).is_empty() {
-            text += &format!("{name} has no device that leads there");
-            return text;
-        }
-        text +=
-            &format!("{name} has neither connected nor reliable datagram endpoints for messages");
-        return text;
+    let head = format!("libfabric {} offers nothing that fits", version.unwrap_or_default());
+    let Some(name) = &ask.provider else {
+        let text = "no provider has connected or reliable datagram endpoints that lead there";
+        return format!("D44: {head}: {text}{}, see `fi_info`", environment());
+    };
+    let of_name = Ask { provider: Some(name.clone()), ..anything.clone() };
+    if offered(of_name).is_empty() {
+        let all: Vec<String> = offered(anything).into_iter().collect();
+        let others =
+            if all.is_empty() { "and no other".into() } else { format!("only {}", all.join(", ")) };
+        let environment = environment();
+        return format!(
+            "D44: {head}: there is no provider {name} on this host, {others}{environment}, see `fi_info`"
+        );
     }
-    text += "no provider has connected or reliable datagram endpoints that lead there";
-    text + &environment()
+    if let Some(domain) = &ask.domain
+        && !offered(Ask { domain: None, ..ask.clone() }).is_empty()
+    {
+        return format!("D44: {head}: {name} has no domain {domain}, see `fi_info -p {name}`");
+    }
+    if ask.place.is_some() && !offered(Ask { place: None, ..ask.clone() }).is_empty() {
+        return format!(
+            "D17: {head}: {name} has no device that leads there, see `fi_info -p {name}`"
+        );
+    }
+    format!(
+        "D44: {head}: {name} has neither connected nor reliable datagram endpoints for messages, see \
+         `fi_info -p {name}`"
+    )
 }
 
 /// Settings of libfabric's own that leave providers out.

@@ -1,4 +1,6 @@
 //! What libfabric and the host report, as errors of the contract. Total: unknown codes are kept.
+//! What a host lacks begins with the number of the finding by which `fabric doctor` explains it
+//! (docs/doctor.md), and has a command to try.
 
 use std::fmt;
 use std::io;
@@ -7,6 +9,7 @@ use fabric_core::{Addr, Error, ErrorKind};
 use fabric_link::Reason;
 pub(crate) use fabric_link::{denied, flushed, trespassed, violation};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use crate::sys::Code;
 
@@ -77,18 +80,48 @@ fn advice(kind: ErrorKind, code: Code) -> &'static str {
         (ErrorKind::Unreachable, _) => "no route, check address and network",
         (ErrorKind::Reset, _) => "the peer dropped it: it died or was stopped",
         (ErrorKind::Unsupported, _) => "the provider does not offer it",
-        (ErrorKind::Host, Errno::MFILE | Errno::NFILE) => "no descriptor is left, raise ulimit -n",
-        (ErrorKind::Host, Errno::PERM | Errno::ACCESS) => "not permitted",
-        (ErrorKind::Host, Errno::NODEV) => "there is no such device",
-        (ErrorKind::Host, _) => "memory, locked memory (ulimit -l) or room in /dev/shm is used up",
+        (ErrorKind::Host, Errno::MFILE | Errno::NFILE) => {
+            "no descriptor is left: `ulimit -n 65536`"
+        }
+        (ErrorKind::Host, Errno::PERM | Errno::ACCESS) => {
+            "not permitted: see `ls -l /dev/infiniband /dev/shm`"
+        }
+        (ErrorKind::Host, Errno::NODEV) => "there is no such device: `fi_info` lists what there is",
+        (ErrorKind::Host, _) => {
+            "memory, locked memory or room in /dev/shm is used up: see `ulimit -l` and `df /dev/shm`"
+        }
         _ => "it failed in a way this library has no name for",
     }
+}
+
+/// The finding that explains it, in front of the text.
+fn finding(kind: ErrorKind, code: Code) -> &'static str {
+    match (kind, errno(code)) {
+        (ErrorKind::Host, Errno::MFILE | Errno::NFILE) => "D16: ",
+        (ErrorKind::Host, Errno::NOMEM | Errno::NOBUFS) if is_locking_limited() => "D12: ",
+        _ => "",
+    }
+}
+
+fn is_locking_limited() -> bool {
+    getrlimit(Resource::Memlock).current.is_some()
 }
 
 /// `what` failed.
 pub(crate) fn error(code: Code, what: impl fmt::Display) -> Error {
     let kind = kind_of(code);
-    Error::new(kind, format!("{what}: {}", advice(kind, code))).with_source(code)
+    let text = format!("{}{what}: {}", finding(kind, code), advice(kind, code));
+    Error::new(kind, text).with_source(code)
+}
+
+/// Asking the library for offers failed otherwise than for want of any.
+pub(crate) fn discovery_error(code: Code, provider: Option<&str>) -> Error {
+    let whose = provider.unwrap_or("some provider of it");
+    let text = format!(
+        "D45: asking libfabric what it has failed, {whose} does not work here: `fi_info` shows which; \
+         set FI_PROVIDER to leave it out"
+    );
+    Error::new(ErrorKind::Host, text).with_source(code)
 }
 
 /// Connecting to `peer` failed.
@@ -128,7 +161,10 @@ pub(crate) fn host_error(code: Code, what: &str) -> Error {
 
 /// `bytes` bytes could not be registered.
 pub(crate) fn register_error(code: Code, bytes: usize) -> Error {
-    let text = format!("{bytes} bytes of memory could not be registered: raise ulimit -l");
+    let id = if is_locking_limited() { "D12: " } else { "" };
+    let text = format!(
+        "{id}{bytes} bytes of memory could not be registered: raise the limit, `ulimit -l unlimited`"
+    );
     Error::new(ErrorKind::Host, text).with_source(code)
 }
 
@@ -171,6 +207,22 @@ mod tests {
                 let bare = ['\n'.into(), "os error".into(), format!("error {}", code.0)];
                 assert!(!bare.iter().any(|part: &String| text.contains(part)), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn what_a_host_lacks_has_its_finding_and_a_command() {
+        let code = |errno: Errno| Code(errno.raw_os_error());
+        let limited = if is_locking_limited() { "D12: " } else { "" };
+        for (error, id) in [
+            (host_error(code(Errno::MFILE), "x"), "D16: "),
+            (host_error(code(Errno::NOMEM), "x"), limited),
+            (register_error(code(Errno::NOMEM), 1), limited),
+            (discovery_error(code(Errno::IO), None), "D45: "),
+            (discovery_error(code(Errno::IO), Some("efa")), "D45: "),
+        ] {
+            let text = error.message();
+            assert!(text.starts_with(id) && text.contains('`'), "{text}");
         }
     }
 

@@ -57,7 +57,8 @@ impl fmt::Display for LoadError {
                 let why = why.replace('\n', " ");
                 write!(
                     f,
-                    "{FILE} cannot be loaded: install libfabric (Debian and Ubuntu: libfabric1) ({why})"
+                    "{FILE} cannot be loaded: install libfabric (Debian and Ubuntu: `apt install libfabric1`) \
+                     ({why})"
                 )
             }
             Self::TooOld(name) => {
