@@ -28,6 +28,8 @@ struct State {
     backends: Backends,
     background: Option<Arc<Background>>,
     sockets: Vec<Weak<dyn Driven>>,
+    #[cfg(feature = "metrics")]
+    measured: Vec<Weak<dyn crate::metrics::Measured>>,
     open: usize,
     shut_down: bool,
 }
@@ -124,6 +126,22 @@ impl Context {
         state.background = Some(background.clone());
         state.open += 1;
         Ok(Lease { background, backends: state.backends.clone(), context: self.clone() })
+    }
+
+    /// Has its figures published as long as it is there.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn measure(&self, socket: Weak<dyn crate::metrics::Measured>) {
+        let mut state = self.0.state.lock();
+        if state.measured.len() > 2 * state.open {
+            state.measured.retain(|socket| socket.strong_count() > 0);
+        }
+        state.measured.push(socket);
+    }
+
+    /// The sockets that there are.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn measured(&self) -> Vec<Arc<dyn crate::metrics::Measured>> {
+        self.0.state.lock().measured.iter().filter_map(Weak::upgrade).collect()
     }
 
     pub(crate) fn add(&self, socket: &Arc<dyn Driven>) {

@@ -32,12 +32,16 @@ mod engine;
 mod error;
 mod ids;
 mod message;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod monitor;
 mod options;
 mod roles;
 mod sockets;
 pub mod units;
 
+#[cfg(feature = "metrics")]
+pub use self::metrics::{Metric, MetricKind};
 pub use bytes::Bytes;
 pub use configure::{Setting, Settings};
 pub use context::Context;

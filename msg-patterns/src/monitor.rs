@@ -1,5 +1,7 @@
 //! What happens to a socket's connections, as events and as counters.
 
+mod trace;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::sync::{Arc, Weak};
@@ -9,6 +11,8 @@ use fabric_core::Addr;
 use msg_proto::fault::Fault;
 
 use crate::driver::EventSource;
+
+pub(crate) use trace::TARGET;
 
 /// Names one peer of a socket: a `connect` for its whole life, or an accepted connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +66,8 @@ pub enum MonitorEvent {
         addr: Addr,
         /// The provider that carries it.
         provider: &'static str,
+        /// The device that it goes through, as the provider names it.
+        device: String,
     },
     /// A connection was accepted; the greeting comes next.
     Accepted {
@@ -71,6 +77,8 @@ pub enum MonitorEvent {
         addr: Addr,
         /// The provider that carries it.
         provider: &'static str,
+        /// The device that it goes through, as the provider names it.
+        device: String,
     },
     /// Something tried to connect that is no peer of ours, such as another protocol.
     AcceptFailed {
@@ -172,7 +180,8 @@ impl Monitors {
         let lost = Arc::new(AtomicU64::new(0));
         self.senders.push((sender, lost.clone()));
         if self.ended {
-            self.end();
+            self.tell(&MonitorEvent::Stopped);
+            self.senders.clear();
         }
         Monitor { events, lost, socket }
     }
@@ -184,14 +193,12 @@ impl Monitors {
 
     /// Nothing follows, for monitors that are there and for those that come.
     pub(crate) fn end(&mut self) {
-        self.tell(&MonitorEvent::Stopped);
         self.senders.clear();
         self.ended = true;
     }
 
     pub(crate) fn tell(&mut self, event: &MonitorEvent) {
         self.told += 1;
-        tracing::debug!(target: "msg_patterns::monitor", ?event);
         self.senders.retain(|(sender, lost)| match sender.try_send(event.clone()) {
             Ok(()) => true,
             Err(TrySendError::Full(_)) => {
@@ -250,6 +257,8 @@ pub struct PeerStats {
     pub identity: bytes::Bytes,
     /// The provider that carries it.
     pub provider: &'static str,
+    /// The device that it goes through, as the provider names it.
+    pub device: String,
     /// Whether messages may flow.
     pub up: bool,
     /// Messages queued for it here.

@@ -316,6 +316,26 @@ impl Kind for Identity {
     }
 }
 
+/// A name for people.
+pub(crate) struct Name;
+
+impl Kind for Name {
+    type Value = String;
+    const WRITTEN: &'static str = "up to 255 bytes of text in one line";
+
+    fn parse(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    fn print(value: &String) -> String {
+        value.clone()
+    }
+
+    fn is_valid(value: &String) -> bool {
+        value.len() <= 255 && !value.contains(char::is_control)
+    }
+}
+
 fn push_escaped(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
         text.push_str(&format!("\\x{byte:02x}"));

@@ -89,7 +89,7 @@ impl Settings {
     /// ```
     /// use msg_patterns::Settings;
     ///
-    /// let settings = Settings::from_vars("APP_", [("APP_HWM", "500"), ("HOME", "/root")])?;
+    /// let settings = Settings::from_vars("APP_", [("APP_HWM", "500"), ("PATH", "/bin")])?;
     /// assert_eq!(settings.to_string(), "hwm=500");
     /// # Ok::<(), msg_patterns::Error>(())
     /// ```

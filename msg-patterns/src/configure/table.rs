@@ -8,7 +8,7 @@ use bytes::Bytes;
 use msg_proto::types::SocketType;
 
 use super::kinds::{
-    Count, Full, Identity, Kind, Patience, Size, SomeSize, SomeTime, Stop, Switch, Time,
+    Count, Full, Identity, Kind, Name, Patience, Size, SomeSize, SomeTime, Stop, Switch, Time,
     TimeOrAuto, TimeOrNever,
 };
 use super::setting::{Setting, parse_into};
@@ -192,6 +192,9 @@ settings! {
     every socket, by conversion {
         /// A name told to peers, up to 255 bytes, not starting with a zero byte (ZMQ_ROUTING_ID).
         identity: Bytes as Identity = Bytes::new(), "";
+        /// A name for logs and metrics, which peers are not told. Without it they show a number that
+        /// counts the sockets of the process.
+        name: String as Name = String::new(), "";
     }
     every socket, two at once {
         /// Sets `send_hwm` and `recv_hwm`; where one of them is given too, that one holds.

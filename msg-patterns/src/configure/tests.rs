@@ -181,11 +181,12 @@ prop_compose! {
         message_bytes_max in any::<usize>(),
         identity in prop::collection::vec(any::<u8>(), 0..300),
         text in "\\PC{0,20}",
+        name in "\\PC{0,20}|[\\n ]{0,3}|a{254,257}",
         counts in any::<(usize, usize, usize)>(),
     ) -> Options {
         Options {
             send_hwm: hwm.0, send_hwm_bytes: hwm.1, recv_hwm: hwm.2, recv_hwm_bytes: hwm.3,
-            message_bytes_max,
+            message_bytes_max, name,
             identity: Bytes::from(if counts.0 % 2 == 0 { identity } else { text.into_bytes() }),
             history: counts.0, subscriptions_max: counts.1, peers_max: counts.2,
             ..Options::default()

@@ -170,6 +170,7 @@ impl crate::engine::Net {
             self.drop_inbox(peer);
         }
         self.close_ports();
+        self.tell(&crate::MonitorEvent::Stopped);
         self.monitors.end();
     }
 }

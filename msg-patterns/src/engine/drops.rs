@@ -15,6 +15,9 @@ impl Net {
 
     /// Counts messages that a subscriber misses, and that it is told of.
     pub(crate) fn miss(&mut self, peer: PeerId, count: u64) {
+        if count > 0 && self.peer(peer).dropped_untold == 0 && !self.options.conflate {
+            self.trace_slow(peer);
+        }
         self.revoke_allowances();
         self.count_dropped(peer, count);
         self.peer_mut(peer).dropped_untold += count;
@@ -29,12 +32,18 @@ impl Net {
     /// Drops what is queued for a peer, and counts it.
     pub(crate) fn drop_queue(&mut self, peer: PeerId) {
         let count = self.peer_mut(peer).queue.clear();
+        if count > 0 {
+            self.trace_dropped(peer, count, "it was left with messages in its queue");
+        }
         self.count_dropped(peer, count);
     }
 
     /// Drops what waits to be received from `peer`, and counts it.
     pub(crate) fn drop_inbox(&mut self, peer: PeerId) {
         let unread = self.empty_inbox(peer);
+        if unread > 0 && !self.options.conflate {
+            self.trace_dropped(peer, unread, "nobody received them");
+        }
         self.count_dropped(peer, unread);
     }
 
@@ -43,6 +52,9 @@ impl Net {
         let entry = self.peer_mut(peer);
         if entry.dropped_untold > 0 && entry.is_up() && takes_batches(entry) {
             let count = std::mem::take(&mut entry.dropped_untold);
+            if !self.options.conflate {
+                self.trace_dropped(peer, count, "it had no room");
+            }
             self.control(peer, &Frame::Dropped { count });
         }
     }

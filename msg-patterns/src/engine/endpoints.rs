@@ -160,7 +160,7 @@ impl Net {
             self.bound.insert(Bound { port, listener: listener.id, addr: listener.addr.clone() });
         self.ports[port].listeners.insert(listener.id, key);
         self.last_endpoint = Some(listener.addr.clone());
-        self.monitors.tell(&MonitorEvent::Listening { addr: listener.addr.clone() });
+        self.tell(&MonitorEvent::Listening { addr: listener.addr.clone() });
         Ok(listener.addr)
     }
 
@@ -173,7 +173,7 @@ impl Net {
         self.ports[bound.port].listeners.remove(&bound.listener);
         // Cannot fail: the listener was made by this domain and is removed once.
         drop(self.ports[bound.port].domain.unlisten(bound.listener));
-        self.monitors.tell(&MonitorEvent::Unbound { addr: bound.addr });
+        self.tell(&MonitorEvent::Unbound { addr: bound.addr });
     }
 
     fn unlisten_all(&mut self) {
@@ -190,7 +190,7 @@ impl Net {
         self.ports[port].by_ep.insert(ep, peer);
         self.peer_mut(peer).ep = Some(ep);
         self.posted_since_flush = true;
-        self.monitors.tell(&MonitorEvent::ConnectDelayed { addr });
+        self.tell(&MonitorEvent::ConnectDelayed { addr });
         Ok(())
     }
 
@@ -221,7 +221,7 @@ impl Net {
     fn on_connect_failed(&mut self, key: ConnectorKey, error: &FabricError) {
         let addr = self.connectors[key].addr.clone();
         let why = error.to_string();
-        self.monitors.tell(&MonitorEvent::ConnectFailed { addr, why });
+        self.tell(&MonitorEvent::ConnectFailed { addr, why });
         self.connectors[key].stopped |= self.options.reconnect_stop.covers(error.kind());
         self.schedule_retry(key, error);
     }
@@ -234,11 +234,11 @@ impl Net {
         let Some(interval) = wait else {
             let why = connector.fatal.map_or_else(|| error.to_string(), |f| f.text().to_owned());
             self.stopped.push(peer);
-            return self.monitors.tell(&MonitorEvent::ConnectStopped { addr, why });
+            return self.tell(&MonitorEvent::ConnectStopped { addr, why });
         };
         connector.retry_at = Some(now + interval);
         self.note(Some(now + interval));
-        self.monitors.tell(&MonitorEvent::ConnectRetried { addr, interval });
+        self.tell(&MonitorEvent::ConnectRetried { addr, interval });
     }
 
     /// The connection that this side asked for ended: it is wanted again.
@@ -270,7 +270,7 @@ impl Net {
 
     pub(crate) fn on_accept_failed(&mut self, error: &FabricError) {
         self.counters.refused += 1;
-        self.monitors.tell(&MonitorEvent::AcceptFailed { why: error.to_string() });
+        self.tell(&MonitorEvent::AcceptFailed { why: error.to_string() });
     }
 
     /// Until when something put off now may linger.
@@ -313,6 +313,8 @@ impl Net {
     /// Removes a peer that has no connection.
     pub(crate) fn forget(&mut self, peer: PeerId) {
         self.leave_batch(peer);
+        #[cfg(feature = "metrics")]
+        self.publish_end(peer);
         let entry = self.peers.remove(peer.0 as usize);
         if let Origin::Connector(key) = entry.origin {
             self.connectors.remove(key);

@@ -454,7 +454,7 @@ impl Net {
     /// Says that the peer refused this side.
     fn on_refused(&mut self, peer: PeerId, fault: Fault) {
         self.counters.refused += 1;
-        self.monitors.tell(&MonitorEvent::Refused { peer, fault, by_peer: true });
+        self.tell(&MonitorEvent::Refused { peer, fault, by_peer: true });
         self.after_refusal(peer, fault);
         self.close_ep(peer);
     }

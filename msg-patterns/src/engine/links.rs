@@ -17,9 +17,8 @@ impl<R: Role> Core<R> {
         let Some(&peer) = self.net.ports[port].by_ep.get(&ep) else {
             return self.net.ports[port].domain.close(ep);
         };
-        let provider = self.net.ports[port].domain.caps().provider;
-        let addr = self.net.peer(peer).addr.clone();
-        self.net.monitors.tell(&MonitorEvent::Connected { peer, addr, provider });
+        let (addr, provider, device) = self.net.path_of(peer);
+        self.net.tell(&MonitorEvent::Connected { peer, addr, provider, device });
         self.open_link(peer, ep);
     }
 
@@ -28,11 +27,11 @@ impl<R: Role> Core<R> {
             self.net.counters.refused += 1;
             return self.net.ports[port].domain.close(ep);
         }
-        let provider = self.net.ports[port].domain.caps().provider;
-        let key = self.net.peers.insert(Peer::new(addr.clone(), port, Origin::Accepted));
+        let key = self.net.peers.insert(Peer::new(addr, port, Origin::Accepted));
         let peer = PeerId(key as u32);
         self.net.ports[port].by_ep.insert(ep, peer);
-        self.net.monitors.tell(&MonitorEvent::Accepted { peer, addr, provider });
+        let (addr, provider, device) = self.net.path_of(peer);
+        self.net.tell(&MonitorEvent::Accepted { peer, addr, provider, device });
         self.open_link(peer, ep);
     }
 
@@ -44,6 +43,10 @@ impl<R: Role> Core<R> {
         entry.ep = Some(ep);
         entry.epoch = epoch;
         entry.said_bye = false;
+        #[cfg(feature = "metrics")]
+        {
+            entry.opened = now;
+        }
         let config = self.net.link_config(peer);
         self.net.peer_mut(peer).link = Some(Link::new(config, now));
         self.drain_link(peer);
@@ -65,7 +68,9 @@ impl<R: Role> Core<R> {
         entry.info = Some(info);
         let identity = entry.identity.clone();
         self.net.counters.connects += 1;
-        self.net.monitors.tell(&MonitorEvent::HandshakeSucceeded { peer, identity });
+        #[cfg(feature = "metrics")]
+        self.net.observe_handshake(peer);
+        self.net.tell(&MonitorEvent::HandshakeSucceeded { peer, identity });
         self.net.reset_backoff(peer);
         self.net.note_deadline(peer);
         let leaving = self.net.peer(peer).leaving.is_some();
@@ -86,8 +91,10 @@ impl<R: Role> Core<R> {
         let dropped = self.net.tear_down(peer);
         if was_up {
             self.net.counters.disconnects += 1;
+            #[cfg(feature = "metrics")]
+            self.net.observe_connection(peer);
             let why = why.to_string();
-            self.net.monitors.tell(&MonitorEvent::Disconnected { peer, why, dropped });
+            self.net.tell(&MonitorEvent::Disconnected { peer, why, dropped });
         }
         let accepted = !self.net.peer(peer).is_connector();
         let last = accepted || self.is_ending(peer);
@@ -111,6 +118,11 @@ fn acks(options: &Options) -> u8 {
 }
 
 impl Net {
+    fn path_of(&self, peer: PeerId) -> (Addr, &'static str, String) {
+        let path = self.path(peer);
+        (path.addr.clone(), path.provider, path.device.to_owned())
+    }
+
     fn link_config(&self, peer: PeerId) -> LinkConfig {
         let options = &self.options;
         LinkConfig {
@@ -176,7 +188,7 @@ impl Net {
 
     fn send_refusal(&mut self, peer: PeerId, fault: Fault) {
         self.counters.refused += 1;
-        self.monitors.tell(&MonitorEvent::Refused { peer, fault, by_peer: false });
+        self.tell(&MonitorEvent::Refused { peer, fault, by_peer: false });
         self.control(peer, &Frame::Error { code: fault.code(), text: fault.text() });
         self.flush();
         self.after_refusal(peer, fault);
@@ -273,6 +285,8 @@ impl Net {
             entry.ep.is_none() && !entry.is_connector() && entry.inbox.is_empty()
         });
         if gone {
+            #[cfg(feature = "metrics")]
+            self.publish_end(peer);
             self.peers.remove(peer.0 as usize);
         }
     }

@@ -19,6 +19,7 @@ mod rendezvous;
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use fabric_core::{Domain, EpId, Event, ListenerId, OpId, Pool, Slot};
@@ -53,6 +54,9 @@ const EVENTS_MAX: usize = 256;
 /// Polls in a row before a deadline is kept although more arrives.
 const POLLS_BEFORE_DUE_MAX: usize = 64;
 
+/// Sockets made in this process.
+static SOCKETS: AtomicU64 = AtomicU64::new(0);
+
 /// One opened provider.
 pub(crate) struct Port {
     pub(crate) domain: Box<dyn Domain>,
@@ -77,10 +81,14 @@ impl Port {
 pub(crate) struct Net {
     pub(crate) options: Options,
     pub(crate) counters: Counters,
+    #[cfg(feature = "metrics")]
+    pub(crate) published: Counters,
     pub(crate) monitors: Monitors,
     pub(crate) ports: Vec<Port>,
     pub(crate) peers: Slab<Peer>,
-    kind: SocketType,
+    pub(crate) kind: SocketType,
+    /// Counts the sockets of this process.
+    pub(crate) number: u64,
     one_connect_each: bool,
     abilities: u8,
     instance: u64,
@@ -145,11 +153,14 @@ impl Net {
         Self {
             options,
             counters: Counters::default(),
+            #[cfg(feature = "metrics")]
+            published: Counters::default(),
             monitors: Monitors::default(),
             ports: Vec::new(),
             // Tables grow by four at least, and most sockets have one peer.
             peers: Slab::with_capacity(1),
             kind: R::TYPE,
+            number: SOCKETS.fetch_add(1, Ordering::Relaxed) + 1,
             one_connect_each: R::ONE_CONNECT_EACH,
             abilities,
             instance: fastrand::u64(..),
@@ -286,6 +297,8 @@ impl Net {
     /// Closes all domains.
     pub(crate) fn close_ports(&mut self) {
         self.count_all();
+        #[cfg(feature = "metrics")]
+        self.publish_close();
         self.batches.clear();
         self.ports.clear();
         self.peers.clear();

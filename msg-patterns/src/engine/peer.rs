@@ -99,6 +99,13 @@ pub(crate) struct Peer {
     pub(crate) received: u64,
     pub(crate) dropped: u64,
     pub(crate) lost: u64,
+
+    /// When its connection came to be, on the socket's clock.
+    #[cfg(feature = "metrics")]
+    pub(crate) opened: Duration,
+    /// What of its counters was published.
+    #[cfg(feature = "metrics")]
+    pub(crate) published: crate::metrics::Published,
 }
 
 impl Peer {
@@ -128,6 +135,10 @@ impl Peer {
             received: 0,
             dropped: 0,
             lost: 0,
+            #[cfg(feature = "metrics")]
+            opened: Duration::ZERO,
+            #[cfg(feature = "metrics")]
+            published: Default::default(),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::background::Driven;
 use crate::context::Lease;
 use crate::driver::{Patience, Shared, Stop, Ticket};
 use crate::engine::{Core, Net, Room};
-use crate::monitor::{Counters, Monitor, PeerStats};
+use crate::monitor::{Counters, Monitor, PeerStats, TARGET};
 use crate::options::{Linger, Options};
 use crate::roles::Role;
 use crate::{Context, Error, ErrorKind, Message, SendError};
@@ -24,6 +24,13 @@ const DROP_LINGER_MAX: Duration = Duration::from_secs(2);
 
 /// Messages handed over with one lock.
 const MESSAGES_AT_ONCE: usize = 32;
+
+/// A call that takes a while, as a span of `tracing`.
+macro_rules! span {
+    ($role:ident, $name:literal $(, $addr:ident)?) => {
+        tracing::debug_span!(target: TARGET, $name, socket_type = $role::TYPE.name() $(, $addr)?)
+    };
+}
 
 /// One socket, held by all handles to it.
 pub(crate) struct Handle<R: Role> {
@@ -46,14 +53,21 @@ impl<R: Role> Handle<R> {
         let shared = Arc::new(Shared::new(Core { net, role }, lease.background.clone()));
         let driven: Arc<dyn Driven> = shared.clone();
         lease.context().add(&driven);
+        #[cfg(feature = "metrics")]
+        {
+            let measured = Arc::downgrade(&shared);
+            lease.context().measure(measured);
+        }
         Ok(Arc::new(Self { shared, message_bytes_max, lease: Mutex::new(Some(lease)) }))
     }
 
     pub(crate) fn bind(&self, addr: &str) -> Result<Addr, Error> {
+        let _span = span!(R, "bind", addr).entered();
         self.at(addr, |core, place| core.net.bind(place))
     }
 
     pub(crate) fn connect(&self, addr: &str) -> Result<(), Error> {
+        let _span = span!(R, "connect", addr).entered();
         self.at(addr, |core, place| core.connect(place))
     }
 
@@ -108,6 +122,7 @@ impl<R: Role> Handle<R> {
     }
 
     pub(crate) fn close(&self) {
+        let _span = span!(R, "close").entered();
         self.shared.close(self.shared.linger_setting());
         self.leave_context();
     }
@@ -339,11 +354,13 @@ impl Net {
             .into_iter()
             .map(|id| {
                 let peer = self.peer(id);
+                let caps = self.ports[peer.port].domain.caps();
                 PeerStats {
                     peer: id,
                     addr: peer.addr.clone(),
                     identity: peer.identity.clone(),
-                    provider: self.ports[peer.port].domain.caps().provider,
+                    provider: caps.provider,
+                    device: caps.device.clone(),
                     up: peer.is_up(),
                     queued: peer.queue.len(),
                     sent: peer.sent,
