@@ -17,6 +17,7 @@ mod run;
 mod socket;
 mod stage;
 mod tally;
+mod top;
 mod units;
 
 use std::io;

@@ -21,6 +21,7 @@ pub(crate) use store::Store;
 use crate::doctor::DoctorArgs;
 use crate::exit::CODES;
 use crate::report::Style;
+use crate::top::TopArgs;
 use crate::units::{parse_fabric, parse_place, parse_time};
 
 /// Messaging patterns over any fabric: PUB/SUB, PUSH/PULL and REQ/REP from the shell.
@@ -80,6 +81,8 @@ pub(crate) enum Command {
     Perf(PerfArgs),
     /// Look at this host: what would be used, what is wrong, why, and what to type
     Doctor(DoctorArgs),
+    /// Show what the sockets of a running process do now, by the metrics that it shows
+    Top(TopArgs),
     /// Pull, name who worked on it, push on
     #[command(hide = true)]
     Worker(WorkerArgs),

@@ -16,6 +16,7 @@ use crate::args::{Command, Global};
 use crate::demo;
 use crate::doctor;
 use crate::exit::Failure;
+use crate::top;
 
 /// Runs a subcommand.
 ///
@@ -33,6 +34,7 @@ pub(crate) fn run(command: Command, global: &Global) -> Result<(), Failure> {
         Command::Softroce(what) => softroce::run(&what),
         Command::Perf(args) => perf::run(&args, global),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Worker(args) => worker::run(&args, global),
     }
 }
