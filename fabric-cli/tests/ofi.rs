@@ -103,6 +103,32 @@ fn a_file_arrives_over_shared_memory_in_eager_pieces_and_by_rendezvous() {
     carries_a_file(any_shm);
 }
 
+/// The line by which a command that was to listen there ended, begun by a shell that has `set` before.
+fn refusal(set: &str, addr: &str) -> String {
+    let script = format!("{set} exec '{}' pull --bind {addr} -t 20s", env!("CARGO_BIN_EXE_fabric"));
+    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && line.lines().count() == 1, "{line}");
+    assert!(line.contains('`'), "{line}");
+    line
+}
+
+#[test]
+fn errors_have_their_finding_and_a_command() {
+    if !is_there() {
+        return;
+    }
+    let left_out = refusal("FI_PROVIDER=efa", "ofi+tcp://127.0.0.1:0");
+    assert!(
+        left_out.starts_with("fabric: D44: ") && left_out.contains("FI_PROVIDER=efa"),
+        "{left_out}"
+    );
+    let without_device = refusal("", "ofi+efa://127.0.0.1:0");
+    assert!(without_device.starts_with("fabric: D44: "), "{without_device}");
+    let few = refusal("ulimit -n 12;", "ofi+tcp://127.0.0.1:0");
+    assert!(few.starts_with("fabric: D16: ") && few.contains("ulimit -n"), "{few}");
+}
+
 /// Kills of one role over both providers.
 macro_rules! kills {
     ($($role:ident: $name:ident;)*) => {
