@@ -52,8 +52,8 @@ pub use message::{Message, Part};
 pub use monitor::{Counters, Monitor, MonitorEvent, PeerId, PeerStats};
 pub use msg_proto::fault::Fault;
 pub use options::{Builder, Linger, OnFull, ReconnectStop};
+pub use sockets::{Dealer, MatchingListener, Pub, Pull, Push, Rep, Req, Request, Socket, Sub};
 pub use sockets::{Drain, Incoming, MonitorStream, Outgoing, Source};
-pub use sockets::{MatchingListener, Pub, Pull, Push, Rep, Req, Request, Socket, Sub};
 
 /// The code in the documentation is compiled and run.
 #[cfg(doctest)]

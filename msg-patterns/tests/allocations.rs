@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use allocation_counter::measure;
-use msg_patterns::{Bytes, Context, Message, Pub, Pull, Push, Rep, Req, Sub};
+use msg_patterns::{Bytes, Context, Dealer, Message, Pub, Pull, Push, Rep, Req, Sub};
 
 /// Watchdog: longer than anything here takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(60);
@@ -67,6 +67,19 @@ fn a_pushed_message_allocates_nothing_and_a_received_slot_once() {
     let (sending, receiving) = steady(send, recv);
     none_each(sending);
     at_most_one_each(receiving, push.counters().posts);
+}
+
+#[test]
+fn a_dealt_message_allocates_nothing_and_a_received_slot_once() {
+    let context = Context::new();
+    let [dealer, other] = [(); 2].map(|()| Dealer::new(&context).unwrap());
+    dealer.connect(&other.bind(ANYWHERE).unwrap().to_string()).unwrap();
+    let body = body();
+    let send = || (0..BATCH).for_each(|_| dealer.send(body.clone()).unwrap());
+    let recv = || (0..BATCH).for_each(|_| drop(other.recv_timeout(LONG).unwrap()));
+    let (sending, receiving) = steady(send, recv);
+    none_each(sending);
+    at_most_one_each(receiving, dealer.counters().posts);
 }
 
 #[test]

@@ -194,7 +194,8 @@ fn the_table_in_the_documentation_is_that_of_the_code() {
 
 fn row(setting: &Setting) -> String {
     let sockets: Vec<&str> = setting.sockets().collect();
-    let sockets = if sockets.len() == 6 { "all".into() } else { sockets.join(", ") };
+    let every = Setting::all().iter().map(|setting| setting.sockets().count()).max();
+    let sockets = if Some(sockets.len()) == every { "all".into() } else { sockets.join(", ") };
     format!(
         "| `{}` | {} | `{}` | {sockets} | {} |",
         setting.name(),

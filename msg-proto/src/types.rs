@@ -24,7 +24,7 @@ pub enum SocketType {
     XPub = 7,
     /// A subscriber that writes its subscriptions itself. Reserved.
     XSub = 8,
-    /// Asks without waiting for answers. Reserved.
+    /// Asks and answers without waiting.
     Dealer = 9,
     /// Answers whom it chooses. Reserved.
     Router = 10,

@@ -28,7 +28,7 @@ impl Setting {
     /// use msg_patterns::Setting;
     ///
     /// let linger = Setting::all().iter().find(|setting| setting.name() == "linger").unwrap();
-    /// assert_eq!((linger.default(), linger.sockets().count()), ("forever", 6));
+    /// assert_eq!((linger.default(), linger.sockets().next()), ("forever", Some("PUB")));
     /// ```
     pub fn all() -> &'static [Self] {
         TABLE

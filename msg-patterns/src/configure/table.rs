@@ -14,7 +14,7 @@ use super::kinds::{
 use super::setting::{Setting, parse_into};
 use crate::options::{Builder, Linger, OnFull, ReconnectStop};
 use crate::sockets::Socket;
-use crate::{Pub, Push, Req, Sub};
+use crate::{Dealer, Pub, Push, Req, Sub};
 
 /// The sockets that have the settings of every socket.
 const EVERY: &[SocketType] = &[
@@ -24,6 +24,7 @@ const EVERY: &[SocketType] = &[
     SocketType::Pull,
     SocketType::Req,
     SocketType::Rep,
+    SocketType::Dealer,
 ];
 
 /// A row is `name: type as kind = default, "default as written";`. The kind says what may be written.
@@ -238,6 +239,10 @@ settings! {
         /// (ZMQ_REQ_RELAXED). Without it, `send` then fails with `State`.
         [Req]
         relaxed: bool as Switch = false, "false";
+        /// Sends an empty message to each ROUTER as soon as it is there, before all others, so that
+        /// it knows of this socket (ZMQ_PROBE_ROUTER).
+        [Dealer]
+        probe_router: bool as Switch = false, "false";
     }
 }
 

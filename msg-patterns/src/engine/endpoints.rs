@@ -129,6 +129,7 @@ impl<R: Role> Core<R> {
                 self.net.goodbye_if_drained(peer);
             } else if self.net.peer(peer).ep.is_none() && self.is_ending(peer) {
                 self.role.on_gone(&mut self.net, peer, true);
+                self.net.drop_inbox(peer);
                 self.net.forget(peer);
             }
         }

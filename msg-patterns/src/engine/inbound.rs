@@ -85,7 +85,7 @@ impl<R: Role> Core<R> {
     /// Takes the messages at the beginning of `rest` that need no more than to be counted and kept;
     /// says how many bytes that were.
     fn on_run(&mut self, peer: PeerId, source: &Source<'_>, rest: &[u8]) -> usize {
-        if R::NEEDS_TAG || !self.net.takes_runs(peer) {
+        if !self.role.takes_runs(&self.net, peer) || !self.net.takes_runs(peer) {
             return 0;
         }
         let (role, size_max) = (&self.role, self.net.options.message_bytes_max);

@@ -449,8 +449,7 @@ pub(super) fn takes_batches(peer: &Peer) -> bool {
 fn head_bytes(head: &Head) -> usize {
     match head {
         Head::None => 0,
-        Head::Request { .. } => TAG_BYTES,
-        Head::Reply { envelope, .. } => TAG_BYTES + envelope.len(),
+        Head::Request { envelope, .. } | Head::Reply { envelope, .. } => TAG_BYTES + envelope.len(),
     }
 }
 
@@ -469,7 +468,9 @@ fn append_small(slot: &mut Slot, outgoing: &Outgoing) {
 fn append_head(slot: &mut Slot, head: &Head) {
     let fits = match head {
         Head::None => true,
-        Head::Request { id } => slot.append(&wire::request_head(*id, 0)),
+        Head::Request { id, envelope } => {
+            slot.append(&wire::request_head(*id, envelope.len() as u32)) && slot.append(envelope)
+        }
         Head::Reply { id, envelope } => {
             slot.append(&wire::reply_head(*id, envelope.len() as u32)) && slot.append(envelope)
         }

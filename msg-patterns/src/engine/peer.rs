@@ -27,7 +27,7 @@ pub(crate) enum Origin {
 #[derive(Debug, Clone)]
 pub(crate) enum Head {
     None,
-    Request { id: u64 },
+    Request { id: u64, envelope: Bytes },
     Reply { id: u64, envelope: Bytes },
 }
 

@@ -134,6 +134,14 @@ impl Queue {
         self.put(Queued::Run(run));
     }
 
+    /// Whether no message has anything before its parts.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.entries.iter().all(|queued| match queued {
+            Queued::Message(outgoing) => matches!(outgoing.head, Head::None),
+            Queued::Run(_) => true,
+        })
+    }
+
     /// Takes the first message, unless it is encoded.
     pub(crate) fn pop(&mut self) -> Option<Outgoing> {
         match self.entries.pop_front()? {

@@ -9,12 +9,15 @@ use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;
 use std::time::Duration;
 
+use crate::Message;
 use crate::engine::inbound::AfterRun;
 use crate::engine::inbox::{Incoming, Run, Tag, Taken};
 use crate::engine::{Net, Room};
 use crate::monitor::PeerId;
 use crate::options::Options;
 
+pub(crate) mod dealer;
+mod envelope;
 mod held;
 pub(crate) mod publisher;
 pub(crate) mod puller;
@@ -54,6 +57,11 @@ pub(crate) trait Role: Send + 'static {
     fn on_frame(&mut self, _net: &mut Net, _peer: PeerId, _frame: &Frame<'_>) -> Result<(), Fault> {
         Err(Fault::Protocol)
     }
+    /// Whether messages of one part without tag may be kept as they come from the peer.
+    #[inline]
+    fn takes_runs(&self, _net: &Net, _peer: PeerId) -> bool {
+        !Self::NEEDS_TAG
+    }
     /// Whether a message is kept.
     fn admits(&mut self, net: &mut Net, peer: PeerId, message: &Incoming) -> bool;
     /// Whether a message of one part without tag is kept, told only its bytes. If not, it is asked
@@ -87,6 +95,19 @@ pub(crate) trait Role: Send + 'static {
     }
     /// The socket ends: what is left here is dropped and counted.
     fn on_end(&mut self, _net: &mut Net) {}
+}
+
+/// An end that sends and receives freely.
+pub(crate) trait TwoWay: Role {
+    /// Takes the message, or hands it back.
+    fn send(&mut self, net: &mut Net, message: Message) -> Result<(), (Message, Room)>;
+    /// As `send`, for the plain case: the message joins others on their way. If that is not in
+    /// order, nothing happened.
+    fn send_at_once(&mut self, net: &mut Net, message: &Message) -> bool;
+    /// The next message, if there is one.
+    fn receive(&mut self, net: &mut Net) -> Option<Message>;
+    /// As `receive`, if the next message is one of a run.
+    fn receive_at_once(&mut self, net: &mut Net) -> Option<Message>;
 }
 
 /// Why none of the peers takes a message of `size` bytes: waiting helps if one is only full.

@@ -92,7 +92,10 @@ impl Requester {
     fn assign(&mut self, net: &mut Net, id: RequestId, peer: PeerId, message: Message) {
         let now = if self.requests.resends() { net.now() } else { Duration::ZERO };
         self.requests.assign(id, peer, now);
-        net.give_alone(peer, Outgoing::new(message, Head::Request { id: id.0 }));
+        net.give_alone(
+            peer,
+            Outgoing::new(message, Head::Request { id: id.0, envelope: Bytes::new() }),
+        );
     }
 
     /// What became of a request, if anything has.
@@ -260,7 +263,7 @@ impl Role for Requester {
 /// Requests that never left the queue of a peer that is gone: they are as good as new.
 fn take_unsent(net: &mut Net, peer: PeerId) -> HashMap<RequestId, Message> {
     let unsent = net.take_queue(peer).into_messages().map(|outgoing| match outgoing.head {
-        Head::Request { id } => Some((RequestId(id), outgoing.message)),
+        Head::Request { id, .. } => Some((RequestId(id), outgoing.message)),
         Head::None | Head::Reply { .. } => None,
     });
     unsent.flatten().collect()

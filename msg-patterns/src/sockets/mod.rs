@@ -2,6 +2,7 @@
 
 mod asynchronous;
 mod common;
+mod dealer;
 mod matching;
 mod publish;
 mod pull;
@@ -9,8 +10,10 @@ mod push;
 mod reply;
 mod request;
 mod subscribe;
+mod two_way;
 
 pub use asynchronous::{Drain, Incoming, MonitorStream, Outgoing, Source};
+pub use dealer::Dealer;
 pub use matching::MatchingListener;
 pub use publish::Pub;
 pub use pull::Pull;
@@ -31,8 +34,8 @@ mod sealed {
 }
 pub(crate) use sealed::Sealed;
 
-/// A socket that a [`Builder`](crate::Builder) makes. Implemented by the six sockets of this crate
-/// and by no other type.
+/// A socket that a [`Builder`](crate::Builder) makes. Implemented by the sockets of this crate and
+/// by no other type.
 pub trait Socket: Sized + Sealed {
     #[doc(hidden)]
     const TYPE: SocketType;

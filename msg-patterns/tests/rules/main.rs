@@ -5,6 +5,7 @@ mod support;
 
 mod calls;
 mod closing;
+mod dealer;
 mod deviations;
 mod endpoints;
 mod extras;

@@ -1,10 +1,10 @@
-//! The six sockets as one type, for rules that hold for each of them.
+//! The sockets as one type, for rules that hold for each of them.
 
 use std::time::Instant;
 
 use msg_patterns::{
-    Addr, Builder, Context, Counters, Error, Monitor, MonitorEvent, PeerStats, Pub, Pull, Push,
-    Rep, Req, Socket, Sub,
+    Addr, Builder, Context, Counters, Dealer, Error, Monitor, MonitorEvent, PeerStats, Pub, Pull,
+    Push, Rep, Req, Socket, Sub,
 };
 use msg_proto::types::SocketType;
 
@@ -45,7 +45,7 @@ impl Settings for () {
 macro_rules! plugs {
     ($($kind:ident => $socket:ident),* $(,)?) => {
         /// The types that exist here.
-        pub(crate) const KINDS: [SocketType; 6] = [$(SocketType::$kind),*];
+        pub(crate) const KINDS: [SocketType; [$(SocketType::$kind),*].len()] = [$(SocketType::$kind),*];
 
         /// A socket of `kind`.
         pub(crate) fn open(context: &Context, kind: SocketType) -> Box<dyn Plug> {
@@ -102,6 +102,7 @@ plugs! {
     Pull => Pull,
     Req => Req,
     Rep => Rep,
+    Dealer => Dealer,
 }
 
 /// The pairs that may talk to each other here, both ways round.

@@ -13,6 +13,7 @@ mod request;
 mod sink;
 mod stream;
 mod subscribe;
+mod two_way;
 
 use std::future::{Future, poll_fn};
 

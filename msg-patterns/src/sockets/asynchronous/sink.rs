@@ -11,10 +11,10 @@ use crate::engine::Core;
 use crate::roles::pusher::Pusher;
 use crate::sockets::Sealed;
 use crate::sockets::publish::publish;
-use crate::{ErrorKind, Message, Pub, Push, SendError};
+use crate::{Dealer, ErrorKind, Message, Pub, Push, SendError};
 
-/// A socket to send to, as a sink; made by `sink` of [`Pub`] and [`Push`]. It is a handle of its own
-/// to the socket.
+/// A socket to send to, as a sink; made by `sink` of [`Pub`], [`Push`] and others that send. It is a
+/// handle of its own to the socket.
 ///
 /// A message that it takes leaves at once if there is room. Otherwise it waits in the sink, one at a
 /// time; dropping the sink then drops it. Closing the sink sends what waits and leaves the socket
@@ -148,3 +148,4 @@ macro_rules! drain {
 
 drain!(Push, |core: &mut Core<Pusher>, message| core.role.push(&mut core.net, message));
 drain!(Pub, publish);
+drain!(Dealer, Dealer::give);

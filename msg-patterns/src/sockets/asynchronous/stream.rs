@@ -9,10 +9,10 @@ use crate::engine::Core;
 use crate::roles::Role;
 use crate::sockets::Sealed;
 use crate::sockets::reply::receive;
-use crate::{Message, Pull, Rep, Request, Sub};
+use crate::{Dealer, Message, Pull, Rep, Request, Sub};
 
-/// What comes in at a socket, as a stream; made by `stream` of [`Sub`], [`Pull`] and [`Rep`]. It is
-/// a handle of its own to the socket. It ends when the socket is closed or its context shuts down.
+/// What comes in at a socket, as a stream; made by `stream` of [`Sub`], [`Pull`], [`Rep`] and
+/// other sockets that receive. It is a handle of its own to the socket. It ends when the socket is closed or its context shuts down.
 ///
 /// ```
 /// use futures_util::StreamExt;
@@ -116,6 +116,12 @@ source!(
     Pull::pull,
     /// The messages as a stream. One to be acknowledged counts as processed when the stream is asked
     /// for the next.
+);
+source!(
+    Dealer,
+    Message,
+    |_: &Dealer, core: &mut Core<crate::roles::dealer::Dealer>| Dealer::take(core),
+    /// The messages as a stream.
 );
 source!(
     Rep,
