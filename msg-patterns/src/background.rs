@@ -15,7 +15,7 @@ mod worker;
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use mio::Waker;
@@ -55,6 +55,9 @@ pub(crate) struct Flags {
     awaited: AtomicBool,
     pub(crate) terminated: AtomicBool,
     pub(crate) closed: AtomicBool,
+    /// Wakes the task that drives the socket, if it is not the thread that does.
+    #[cfg(feature = "tokio")]
+    bell: OnceLock<Arc<crate::runtime::Bell>>,
 }
 
 impl Flags {
@@ -71,6 +74,8 @@ impl Flags {
             awaited: AtomicBool::new(false),
             terminated: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            #[cfg(feature = "tokio")]
+            bell: OnceLock::new(),
         }
     }
 
@@ -134,6 +139,30 @@ impl Flags {
         self.reliance.load(Ordering::SeqCst) == WATCHED
     }
 
+    /// Wakes the task that drives the socket; false if none does.
+    fn ring(&self) -> bool {
+        #[cfg(feature = "tokio")]
+        return self.bell.get().is_some_and(|bell| bell.ring());
+        #[cfg(not(feature = "tokio"))]
+        false
+    }
+
+    /// Whether nobody drives the socket but a task of a runtime with one thread.
+    pub(crate) fn is_driven_by_one_thread(&self) -> bool {
+        #[cfg(feature = "tokio")]
+        return self.bell.get().is_some_and(|bell| bell.has_one_thread());
+        #[cfg(not(feature = "tokio"))]
+        false
+    }
+
+    /// Whether a task of the runtime that this is called in drives the socket.
+    pub(crate) fn is_driven_around_here(&self) -> bool {
+        #[cfg(feature = "tokio")]
+        return self.bell.get().is_some_and(|bell| bell.is_around_here());
+        #[cfg(not(feature = "tokio"))]
+        false
+    }
+
     fn is_unattended(&self) -> bool {
         self.reliance.load(Ordering::SeqCst) == BLOCKED
     }
@@ -155,6 +184,43 @@ impl Flags {
     }
 }
 
+#[cfg(feature = "tokio")]
+impl Flags {
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// From now on a task drives the socket, unless there has been one.
+    pub(crate) fn set_bell(
+        &self,
+        bell: Arc<crate::runtime::Bell>,
+    ) -> Result<(), Arc<crate::runtime::Bell>> {
+        self.bell.set(bell)
+    }
+
+    pub(crate) fn rely_on_descriptors(&self) {
+        self.reliance.store(WATCHED, Ordering::SeqCst);
+    }
+
+    pub(crate) fn attend_again(&self) {
+        self.reliance.store(ATTENDED, Ordering::SeqCst);
+    }
+
+    /// Leaves the socket to a call that sleeps in it, which tells when it leaves. False if there is
+    /// none.
+    pub(crate) fn leave_to_call(&self) -> bool {
+        let activity = self.activity.load(Ordering::Relaxed);
+        self.reliance.store(BLOCKED, Ordering::SeqCst);
+        // It may have left just before it could see that.
+        let sleeps = self.blocked.load(Ordering::SeqCst)
+            && self.activity.load(Ordering::Relaxed) == activity;
+        if !sleeps {
+            self.attend_again();
+        }
+        sleeps
+    }
+}
+
 /// When a socket needs its next turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Next {
@@ -169,8 +235,9 @@ pub(crate) trait Driven: Send + Sync {
     fn flags(&self) -> &Flags;
     /// Flushes if no call holds the socket.
     fn flush_tail(&self);
-    /// Takes turns if no call holds the socket, until nothing happens any more.
-    fn turn(&self) -> Option<Next>;
+    /// Takes turns if no call holds the socket, until nothing happens any more or `turns_max` were
+    /// taken.
+    fn turn(&self, turns_max: usize) -> Option<Next>;
     /// The descriptors to sleep on, if no call holds the socket and the host has some to spare.
     fn fds(&self) -> Option<Vec<OwnedFd>>;
     /// Makes all calls end with `Terminated`.
@@ -193,7 +260,9 @@ impl News {
 
 /// The handle to the background thread.
 pub(crate) struct Background {
-    waker: Waker,
+    /// There once the thread is.
+    waker: OnceLock<Waker>,
+    starting: Mutex<()>,
     asleep: AtomicBool,
     /// Until when it sleeps, in microseconds since `start`.
     asleep_until_us: AtomicU64,
@@ -216,17 +285,11 @@ struct Effort {
 }
 
 impl Background {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// `Limit` when the host has no thread or descriptor to spare.
-    pub(crate) fn start() -> Result<Arc<Self>, Error> {
-        worker::start()
-    }
-
-    fn new(waker: Waker) -> Self {
+    /// The thread starts when it has a socket to look after.
+    pub(crate) fn new() -> Self {
         Self {
-            waker,
+            waker: OnceLock::new(),
+            starting: Mutex::new(()),
             asleep: AtomicBool::new(false),
             asleep_until_us: AtomicU64::new(0),
             start: Instant::now(),
@@ -241,9 +304,23 @@ impl Background {
         self.next_key.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn add(&self, socket: &Arc<dyn Driven>) {
+    /// Looks after a socket from now on.
+    ///
+    /// # Errors
+    /// `Limit` when the host has no thread or descriptor to spare.
+    pub(crate) fn add(self: &Arc<Self>, socket: &Arc<dyn Driven>) -> Result<(), Error> {
+        self.start_once()?;
         self.news.lock().added.push((socket.flags().key, Arc::downgrade(socket)));
         self.wake_soon();
+        Ok(())
+    }
+
+    fn start_once(self: &Arc<Self>) -> Result<(), Error> {
+        let _starting = self.starting.lock();
+        if self.waker.get().is_none() {
+            worker::start(self)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn stop(&self) {
@@ -253,15 +330,17 @@ impl Background {
 
     /// Makes the thread look at a socket within some milliseconds.
     pub(crate) fn nudge(&self, flags: &Flags) {
-        if self.list(flags) {
+        if !flags.ring() && self.list(flags) {
             self.wake_soon();
         }
     }
 
     /// Makes the thread look at a socket at once.
     fn nudge_now(&self, flags: &Flags) {
-        self.list(flags);
-        self.wake();
+        if !flags.ring() {
+            self.list(flags);
+            self.wake();
+        }
     }
 
     /// False if the thread has yet to look at the socket anyway.
@@ -286,7 +365,7 @@ impl Background {
     fn wake(&self) {
         if self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst) {
             // Cannot fail but for a full counter, and then a wake-up is already due.
-            drop(self.waker.wake());
+            self.waker.get().map(Waker::wake).transpose().ok();
         }
     }
 }

@@ -121,7 +121,7 @@ impl Context {
         }
         let background = match &state.background {
             Some(background) => background.clone(),
-            None => Background::start()?,
+            None => Arc::new(Background::new()),
         };
         state.background = Some(background.clone());
         state.open += 1;
@@ -144,15 +144,22 @@ impl Context {
         self.0.state.lock().measured.iter().filter_map(Weak::upgrade).collect()
     }
 
-    pub(crate) fn add(&self, socket: &Arc<dyn Driven>) {
+    /// Finds somebody to drive a new socket when no call does.
+    pub(crate) fn add(&self, socket: &Arc<dyn Driven>, lease: &Lease) -> Result<(), Error> {
+        self.remember(socket);
+        #[cfg(feature = "tokio")]
+        if crate::runtime::adopt(socket, &lease.background) {
+            return Ok(());
+        }
+        lease.background.add(socket)
+    }
+
+    fn remember(&self, socket: &Arc<dyn Driven>) {
         let mut state = self.0.state.lock();
         if state.sockets.len() > 2 * state.open {
             state.sockets.retain(|socket| socket.strong_count() > 0);
         }
         state.sockets.push(Arc::downgrade(socket));
-        if let Some(background) = &state.background {
-            background.add(socket);
-        }
     }
 }
 

@@ -30,9 +30,6 @@ pub(crate) use tasks::{Awaits, Ticket};
 use closing::Ending;
 use tasks::{Tasks, Wakers};
 
-/// Turns of the background thread before it looks after other sockets.
-const BACKGROUND_TURNS_MAX: usize = 64;
-
 /// Looks for what came in, for each turn of a driver that polls: turns look at the clock.
 const LOOKS_PER_TURN: u32 = 8;
 
@@ -94,6 +91,8 @@ pub(crate) struct State<R> {
     tasks: Tasks,
     /// Polls in a row that found what they looked for.
     unyielded: u32,
+    /// What is sent comes from a task, which lets others have their turn before it waits.
+    sent_by_task: bool,
     /// Until when messages gather, on the socket's clock.
     gather_until: Duration,
     flushes: u32,
@@ -117,6 +116,7 @@ impl<R: Role> Shared<R> {
             sleepers: 0,
             tasks: Tasks::default(),
             unyielded: 0,
+            sent_by_task: false,
             gather_until: Duration::ZERO,
             flushes: 0,
             sends: 0,
@@ -242,8 +242,15 @@ impl<R: Role> Shared<R> {
     fn wake_tasks(&self, state: &mut Guard<'_, R>, wakers: Wakers) {
         if !wakers.is_empty() {
             self.flags.set_awaited(state.tasks.asleep() > 0);
-            MutexGuard::unlocked(state, || wakers.into_iter().for_each(std::task::Waker::wake));
+            self.without_lock(state, || wakers.into_iter().for_each(std::task::Waker::wake));
         }
+    }
+
+    /// Gives the lock away for as long as `run` takes. Nobody falls asleep with it meanwhile.
+    fn without_lock(&self, state: &mut Guard<'_, R>, run: impl FnOnce()) {
+        self.contenders.fetch_add(1, Ordering::SeqCst);
+        MutexGuard::unlocked(state, run);
+        self.contenders.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// The background thread may sleep until the deadline that it knows: an earlier one is news,
@@ -392,12 +399,12 @@ impl<R: Role> Driven for Shared<R> {
         }
     }
 
-    fn turn(&self) -> Option<Next> {
+    fn turn(&self, turns_max: usize) -> Option<Next> {
         let mut state = self.state.try_lock()?;
         if state.closed {
             return Some(Next::default());
         }
-        for _ in 0..BACKGROUND_TURNS_MAX {
+        for _ in 0..turns_max {
             let State { core, .. } = &mut *state;
             core.role.on_idle(&mut core.net);
             if !core.turn() {

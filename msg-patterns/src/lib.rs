@@ -37,6 +37,8 @@ mod metrics;
 mod monitor;
 mod options;
 mod roles;
+#[cfg(feature = "tokio")]
+mod runtime;
 mod sockets;
 pub mod units;
 

@@ -11,6 +11,8 @@ use mio::{Interest, Registry, Token};
 use super::{ATTENDED, BLOCKED, Driven, Flags, IDLE_MIN, Key, Next, WATCHED};
 use crate::driver::SENDS_PER_LOOK;
 
+/// Turns before other sockets are looked after.
+const TURNS_MAX: usize = 64;
 /// While calls go on, how seldom at most to look whether they stopped.
 const LOOK_MAX: Duration = Duration::from_millis(8);
 /// A call that sleeps for so long needs no looking after.
@@ -129,7 +131,7 @@ impl Socket {
         let flags = driven.flags();
         // Before its turn: whoever has the socket's lock after it sees this, and says what it left.
         flags.reliance.store(WATCHED, Ordering::SeqCst);
-        match driven.turn() {
+        match driven.turn(TURNS_MAX) {
             Some(Next { within, fds }) if self.watch(driven, fds, registry) => {
                 self.care = Care::Watched { at: within.map(|within| Instant::now() + within) };
             }

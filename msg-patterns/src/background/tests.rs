@@ -138,7 +138,9 @@ fn a_thread_about_to_wake_up_is_not_woken_for_what_can_wait() {
 /// The handle to a thread that sleeps for less than a millisecond, for all anybody knows.
 fn asleep() -> (mio::Poll, Background) {
     let poll = mio::Poll::new().unwrap();
-    let background = Background::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
+    let background = Background::new();
+    let waker = mio::Waker::new(poll.registry(), mio::Token(0)).unwrap();
+    background.waker.set(waker).unwrap();
     background.fall_asleep(Some(std::time::Instant::now()));
     (poll, background)
 }

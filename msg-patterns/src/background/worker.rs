@@ -24,13 +24,12 @@ const READY_MAX: usize = 64;
 const WAKE: Token = Token(usize::MAX);
 
 /// Starts the thread.
-pub(super) fn start() -> Result<Arc<Background>, Error> {
+pub(super) fn start(background: &Arc<Background>) -> Result<(), Error> {
     let failed = |error: std::io::Error| {
         Error::new(ErrorKind::Limit, format!("the background thread cannot start: {error}"))
     };
     let poll = Poll::new().map_err(failed)?;
     let waker = Waker::new(poll.registry(), WAKE).map_err(failed)?;
-    let background = Arc::new(Background::new(waker));
     let worker = Worker {
         background: background.clone(),
         poll,
@@ -41,7 +40,9 @@ pub(super) fn start() -> Result<Arc<Background>, Error> {
     };
     let builder = std::thread::Builder::new().name("msg-patterns".into());
     builder.spawn(move || worker.run()).map_err(failed)?;
-    Ok(background)
+    // Cannot fail: it is started once.
+    drop(background.waker.set(waker));
+    Ok(())
 }
 
 /// A socket that put off a tail lately.

@@ -113,6 +113,15 @@ impl<R: Role> Shared<R> {
             self.flush(state);
             state.gather_from(now);
         } else if state.core.net.has_put_off() {
+            self.put_off(state);
+        }
+    }
+
+    fn put_off(&self, state: &mut Guard<'_, R>) {
+        if self.flags.is_driven_by_one_thread() && !state.sent_by_task {
+            // That thread may be this one, or not run at all.
+            self.flush(state);
+        } else {
             self.flags.defer(&self.background);
         }
     }

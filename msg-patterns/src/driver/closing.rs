@@ -46,11 +46,24 @@ impl<R: Role> Shared<R> {
     }
 
     /// As `close`, for the last handle that was dropped: a close that goes on is not waited for.
-    pub(crate) fn close_dropped(&self, linger: Linger) {
-        let goes_on = self.lock().ending.is_some();
-        if !goes_on {
-            self.close(linger);
+    /// Nor is one in a runtime, whose tasks could not go on meanwhile.
+    pub(crate) fn close_dropped(
+        self: &Arc<Self>,
+        linger: Linger,
+        lease: impl FnOnce() -> Option<Lease>,
+    ) {
+        let mut state = self.lock();
+        if state.ending.is_some() || state.closed {
+            return;
         }
+        if state.core.net.closing || !self.flags.is_driven_around_here() {
+            drop(state);
+            return self.close(linger);
+        }
+        self.begin_ending(&mut state, linger, lease());
+        self.advance_ending(&mut state);
+        self.tell_deadline(&mut state);
+        self.background.nudge(&self.flags);
     }
 
     pub(crate) fn linger_setting(&self) -> Linger {
@@ -105,7 +118,8 @@ impl<R: Role> Shared<R> {
     ) -> Poll<()> {
         let mut state = self.lock();
         if !state.core.net.closing {
-            self.begin_ending(&mut state, lease());
+            let linger = state.core.net.options.linger;
+            self.begin_ending(&mut state, linger, lease());
         }
         self.advance_ending(&mut state);
         if state.closed {
@@ -119,9 +133,14 @@ impl<R: Role> Shared<R> {
         Poll::Pending
     }
 
-    fn begin_ending(self: &Arc<Self>, state: &mut Guard<'_, R>, lease: Option<Lease>) {
+    fn begin_ending(
+        self: &Arc<Self>,
+        state: &mut Guard<'_, R>,
+        linger: Linger,
+        lease: Option<Lease>,
+    ) {
         let now = state.core.net.now();
-        let deadline = match state.core.net.options.linger {
+        let deadline = match linger {
             Linger::Forever => None,
             Linger::For(limit) => Some(now.saturating_add(limit)),
             Linger::No => Some(now),
@@ -148,7 +167,7 @@ impl<R: Role> Shared<R> {
         if done || end.is_some_and(|end| now >= end) {
             let ended = state.ending.take();
             self.finish(state);
-            MutexGuard::unlocked(state, || drop(ended));
+            self.without_lock(state, || drop(ended));
         } else {
             state.core.net.note(end);
         }

@@ -87,7 +87,11 @@ impl<R: Role> Shared<R> {
 
     fn leave_with(&self, state: &mut Guard<'_, R>, leaves: Leaves) {
         match leaves {
-            Leaves::WithOthers => self.after_send(state, 1),
+            Leaves::WithOthers => {
+                state.sent_by_task = true;
+                self.after_send(state, 1);
+                state.sent_by_task = false;
+            }
             Leaves::Now if state.core.net.has_unflushed() => self.flush_all(state),
             Leaves::Now => return,
         }

@@ -52,7 +52,7 @@ impl<R: Role> Handle<R> {
         let net = Net::new::<R>(options, abilities, lease.backends.clone());
         let shared = Arc::new(Shared::new(Core { net, role }, lease.background.clone()));
         let driven: Arc<dyn Driven> = shared.clone();
-        lease.context().add(&driven);
+        lease.context().add(&driven, &lease)?;
         #[cfg(feature = "metrics")]
         {
             let measured = Arc::downgrade(&shared);
@@ -305,7 +305,7 @@ impl<R: Role> Drop for Handle<R> {
             Linger::For(limit) => Linger::For(limit.min(DROP_LINGER_MAX)),
             Linger::No => Linger::No,
         };
-        self.shared.close_dropped(linger);
+        self.shared.close_dropped(linger, || self.lease.lock().take());
     }
 }
 

@@ -92,7 +92,12 @@ everywhere! {
         push.connect(&addr).unwrap();
         for i in 0..50_u8 {
             push.send(&[i]).unwrap();
-            let got = if i % 2 == 0 { pull.recv_async().await } else { pull.recv_timeout(LONG) };
+            let receiving = pull.clone();
+            let got = match i % 2 {
+                0 => pull.recv_async().await,
+                // A blocking call here would block the executor's only thread.
+                _ => on.beside(move || receiving.recv_timeout(LONG)).await,
+            };
             assert_eq!(got.unwrap().first()[..], [i]);
         }
         assert_eq!(pull.try_recv().unwrap_err().kind(), ErrorKind::WouldBlock);
