@@ -7,6 +7,7 @@
 mod bursts;
 mod closing;
 mod polls;
+mod signals;
 mod tasks;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -25,9 +26,11 @@ use crate::roles::Role;
 
 pub(crate) use bursts::SENDS_PER_LOOK;
 pub(crate) use polls::{EventSource, Leaves};
+pub(crate) use signals::{SignalSource, Tells};
 pub(crate) use tasks::{Awaits, Ticket};
 
 use closing::Ending;
+use signals::Signals;
 use tasks::{Tasks, Wakers};
 
 /// Looks for what came in, for each turn of a driver that polls: turns look at the clock.
@@ -89,6 +92,8 @@ pub(crate) struct State<R> {
     /// Threads and tasks that sleep until something happens.
     sleepers: usize,
     tasks: Tasks,
+    /// Each counts as a sleeper, too.
+    signals: Signals,
     /// Polls in a row that found what they looked for.
     unyielded: u32,
     /// What is sent comes from a task, which lets others have their turn before it waits.
@@ -115,6 +120,7 @@ impl<R: Role> Shared<R> {
             driving: false,
             sleepers: 0,
             tasks: Tasks::default(),
+            signals: Signals::default(),
             unyielded: 0,
             sent_by_task: false,
             gather_until: Duration::ZERO,
@@ -227,6 +233,7 @@ impl<R: Role> Shared<R> {
     #[cold]
     fn tell(&self, state: &mut Guard<'_, R>) {
         self.changed.notify_all();
+        self.update_signals(state);
         let wakers = state.due_wakers();
         self.wake_tasks(state, wakers);
     }
@@ -234,6 +241,7 @@ impl<R: Role> Shared<R> {
     /// Tells all threads and tasks, whatever they wait for: the socket ends.
     fn tell_of_end(&self, state: &mut Guard<'_, R>) {
         self.changed.notify_all();
+        self.update_signals(state);
         let wakers = state.take_wakers(|_| true);
         self.wake_tasks(state, wakers);
     }
@@ -241,7 +249,7 @@ impl<R: Role> Shared<R> {
     /// Without the lock: wakers are foreign code, which may drop whatever the task holds.
     fn wake_tasks(&self, state: &mut Guard<'_, R>, wakers: Wakers) {
         if !wakers.is_empty() {
-            self.flags.set_awaited(state.tasks.asleep() > 0);
+            self.set_awaited(state);
             self.without_lock(state, || wakers.into_iter().for_each(std::task::Waker::wake));
         }
     }
@@ -280,7 +288,12 @@ impl<R: Role> Shared<R> {
             self.tell(state);
         } else {
             self.changed.notify_all();
+            self.update_signals(state);
         }
+    }
+
+    fn set_awaited(&self, state: &State<R>) {
+        self.flags.set_awaited(state.tasks.asleep() > 0 || !state.signals.is_empty());
     }
 
     /// What a call left undone that the descriptors will not tell of is told the background thread,

@@ -56,6 +56,7 @@ pub use msg_proto::fault::Fault;
 pub use options::{Builder, Linger, OnFull, ReconnectStop};
 pub use sockets::{Dealer, MatchingListener, Pub, Pull, Push, Rep, Req, Request, Socket, Sub};
 pub use sockets::{Drain, Incoming, MonitorStream, Outgoing, Source};
+pub use sockets::{PollKey, Poller, Readiness, Receives, Sends};
 
 /// The code in the documentation is compiled and run.
 #[cfg(doctest)]

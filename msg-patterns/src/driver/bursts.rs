@@ -30,6 +30,8 @@ impl<R: Role> Shared<R> {
         self.tell_deadline(&mut state);
         if std::mem::take(&mut state.core.net.progressed) {
             self.tell_sleepers(&mut state);
+        } else if state.sleepers > 0 {
+            self.update_signals(&mut state);
         }
         self.follow_up(&mut state);
         Some(value)
@@ -42,6 +44,9 @@ impl<R: Role> Shared<R> {
         let done = !self.is_over(&state) && attempt(&mut state.core);
         if done {
             self.after_send(&mut state, 1);
+            if state.sleepers > 0 {
+                self.update_signals(&mut state);
+            }
         }
         done
     }
@@ -65,6 +70,9 @@ impl<R: Role> Shared<R> {
         }
         if sent > 0 {
             self.after_send(&mut state, sent as u32);
+            if state.sleepers > 0 {
+                self.update_signals(&mut state);
+            }
         }
         sent
     }

@@ -64,7 +64,7 @@ impl<R: Role> Shared<R> {
         if ticket.is_some() {
             let mut state = self.lock();
             state.forget(ticket);
-            self.flags.set_awaited(state.tasks.asleep() > 0);
+            self.set_awaited(&state);
         }
     }
 
@@ -93,11 +93,13 @@ impl<R: Role> Shared<R> {
                 state.sent_by_task = false;
             }
             Leaves::Now if state.core.net.has_unflushed() => self.flush_all(state),
-            Leaves::Now => return,
+            Leaves::Now => {}
         }
         self.tell_deadline(state);
         if std::mem::take(&mut state.core.net.progressed) {
             self.tell_sleepers(state);
+        } else if state.sleepers > 0 {
+            self.update_signals(state);
         }
         self.follow_up(state);
     }
@@ -145,5 +147,13 @@ impl<R: Role> State<R> {
             self.unyielded = 0;
         }
         yields
+    }
+}
+
+#[cfg(test)]
+impl<R: Role> Shared<R> {
+    /// How many tasks have a place here.
+    pub(crate) fn tasks(&self) -> usize {
+        self.lock().tasks.len()
     }
 }

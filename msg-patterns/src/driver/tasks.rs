@@ -44,6 +44,11 @@ impl Tasks {
         self.asleep
     }
 
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The task behind `waker` waits from now on, in the place that it has or in a new one.
     pub(crate) fn register(&mut self, ticket: &mut Ticket, awaits: Awaits, waker: &Waker) {
         let key = *ticket.get_or_insert_with(|| self.entries.insert(Entry { awaits, waker: None }));

@@ -275,6 +275,15 @@ impl Net {
         }
     }
 
+    /// Slots that are neither free nor posted to receive: on their way out, or lent.
+    #[cfg(test)]
+    pub(crate) fn slots_out(&self) -> usize {
+        let pool = self.pool.as_ref();
+        let taken = pool.map_or(0, |pool| pool.slots() - pool.free());
+        let posted: usize = self.ports.iter().map(|port| port.posted).sum();
+        taken - posted - usize::from(self.spare.is_some())
+    }
+
     /// Keeps receives posted as far as the pool goes.
     fn post_receives(&mut self, port: usize) {
         while self.ports[port].posted < self.ports[port].posted_goal {

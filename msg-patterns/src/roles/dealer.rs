@@ -72,6 +72,14 @@ impl Role for Dealer {
     const TYPE: SocketType = SocketType::Dealer;
     const ONE_CONNECT_EACH: bool = true;
 
+    fn has_incoming(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    fn has_room(&self, net: &Net) -> bool {
+        self.rotation.any(|peer| net.room(peer, 1) == Room::Yes)
+    }
+
     fn tagged(request: bool) -> Result<(), Fault> {
         if request { Err(Fault::Protocol) } else { Ok(()) }
     }

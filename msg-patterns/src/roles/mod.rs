@@ -79,6 +79,14 @@ pub(crate) trait Role: Send + 'static {
     fn on_ready(&mut self, _net: &mut Net, _peer: PeerId) {}
     /// Deadlines up to `now` are due.
     fn on_timeout(&mut self, _net: &mut Net, _now: Duration) {}
+    /// Whether there is something to receive.
+    fn has_incoming(&self) -> bool {
+        false
+    }
+    /// Whether a small message could be sent.
+    fn has_room(&self, _net: &Net) -> bool {
+        true
+    }
     /// Whether it is known what became of a request.
     fn has_result(&self, _id: u64) -> bool {
         true

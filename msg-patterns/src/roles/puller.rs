@@ -137,6 +137,10 @@ fn asks_for_acks(info: &PeerInfo) -> bool {
 impl Role for Puller {
     const TYPE: SocketType = SocketType::Pull;
 
+    fn has_incoming(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// A pusher that is reached again sends again what was not acknowledged: what is unread of it
     /// here would come twice. One that took its place knows nothing of that.
     fn on_up(&mut self, net: &mut Net, peer: PeerId) {

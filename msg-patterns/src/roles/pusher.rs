@@ -140,6 +140,10 @@ impl Pusher {
 impl Role for Pusher {
     const TYPE: SocketType = SocketType::Push;
 
+    fn has_room(&self, net: &Net) -> bool {
+        self.again.is_empty() && self.rotation.any(|peer| net.room(peer, 1) == Room::Yes)
+    }
+
     fn configure(&mut self, options: &Options) {
         self.acknowledge = options.acknowledge;
     }

@@ -125,6 +125,10 @@ impl Role for Replier {
     const NEEDS_TAG: bool = true;
     const GATHERS: bool = false;
 
+    fn has_incoming(&self) -> bool {
+        self.first.is_some() || !self.ready.is_empty()
+    }
+
     fn tagged(request: bool) -> Result<(), Fault> {
         if request { Ok(()) } else { Err(Fault::Protocol) }
     }

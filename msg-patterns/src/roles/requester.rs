@@ -169,6 +169,10 @@ impl Role for Requester {
     const ONE_CONNECT_EACH: bool = true;
     const GATHERS: bool = false;
 
+    fn has_incoming(&self) -> bool {
+        !self.results.is_empty()
+    }
+
     /// Nothing was asked yet: there was nobody to ask.
     fn configure(&mut self, options: &Options) {
         *self = Self::new(options);
@@ -283,6 +287,10 @@ impl Results {
         if let Some((id, result)) = self.last.replace((id, result)) {
             self.others.insert(id, result);
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.last.is_none() && self.others.is_empty()
     }
 
     fn has(&self, id: RequestId) -> bool {

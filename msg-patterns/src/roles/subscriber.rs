@@ -89,6 +89,10 @@ impl Role for Subscriber {
     const TYPE: SocketType = SocketType::Sub;
     const ONE_CONNECT_EACH: bool = true;
 
+    fn has_incoming(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     fn configure(&mut self, options: &Options) {
         self.invert = options.invert_matching;
     }

@@ -12,12 +12,12 @@ use smallvec::SmallVec;
 
 use crate::background::Driven;
 use crate::context::Lease;
-use crate::driver::{Patience, Shared, Stop, Ticket};
+use crate::driver::{Patience, Shared, Stop, Tells, Ticket};
 use crate::engine::{Core, Net, Room};
 use crate::monitor::{Counters, Monitor, PeerStats, TARGET};
 use crate::options::{Linger, Options};
 use crate::roles::Role;
-use crate::{Context, Error, ErrorKind, Message, SendError};
+use crate::{Context, Error, ErrorKind, Message, Readiness, SendError};
 
 /// Longest that dropping the last handle of a socket waits for what was accepted.
 const DROP_LINGER_MAX: Duration = Duration::from_secs(2);
@@ -103,6 +103,11 @@ impl<R: Role> Handle<R> {
     pub(crate) fn monitor(&self) -> Monitor {
         let socket: Weak<Shared<R>> = Arc::downgrade(&self.shared);
         self.shared.look(|core| core.net.monitors.add(socket))
+    }
+
+    pub(crate) fn readiness(&self, tells: Tells) -> Result<Readiness, Error> {
+        let socket: Weak<Shared<R>> = Arc::downgrade(&self.shared);
+        Ok(Readiness::new(self.shared.add_signal(tells)?, socket))
     }
 
     pub(crate) fn counters(&self) -> Counters {

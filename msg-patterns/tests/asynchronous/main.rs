@@ -7,4 +7,5 @@ mod cancel;
 mod life;
 mod mixed;
 mod patterns;
+mod ready;
 mod streams;

@@ -13,6 +13,8 @@ mod request;
 mod sink;
 mod stream;
 mod subscribe;
+#[cfg(all(test, feature = "tcp"))]
+mod tests;
 mod two_way;
 
 use std::future::{Future, poll_fn};
