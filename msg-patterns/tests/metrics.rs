@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
 use msg_patterns::{
-    Context, Counters, Metric, MetricKind, MonitorEvent, Pub, Pull, Push, Rep, Req, Sub,
+    Context, Counters, Linger, Metric, MetricKind, MonitorEvent, Pub, Pull, Push, Rep, Req, Sub,
 };
 
 /// Longer than anything here takes on the slowest machine.
@@ -115,7 +115,8 @@ fn every_metric_of_the_table_is_scraped_with_its_right_value() {
     until("the word of what was lost", || slow.try_recv().is_err() && slow.lost() == 5);
 
     // One is given to another puller; one peer refuses.
-    let push = Push::builder().name("tasks").acknowledge(true).build(&context).unwrap();
+    let push =
+        Push::builder().name("tasks").acknowledge(true).linger(Linger::No).build(&context).unwrap();
     let addr = push.bind("tcp://127.0.0.1:0").unwrap().to_string();
     let first = Pull::builder().name("first").build(&context).unwrap();
     first.connect(&addr).unwrap();
@@ -226,11 +227,13 @@ fn every_metric_of_the_table_is_scraped_with_its_right_value() {
     slow.recv_timeout(LONG).unwrap();
     slow.close();
     ticks.close();
+    push.close();
     let closed = scrape(at);
     assert_eq!(closed.of("ticks", "fabric_socket_messages_accepted_total"), 11.0);
     assert_eq!(closed.of("slow", "fabric_peer_messages_received_total"), 6.0);
     assert_eq!(closed.of("ticks", "fabric_socket_peers"), 0.0);
     assert_eq!(closed.of("ticks", "fabric_peer_up"), 0.0);
+    assert_eq!(closed.of("tasks", "fabric_peer_up"), 0.0);
 }
 
 #[test]
