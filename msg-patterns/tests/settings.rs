@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fabric_sim::{SimFabric, SimNet};
+use fabric_core::{Device, Fabric};
+use fabric_sim::{SimDomain, SimFabric, SimNet};
 use msg_patterns::{
     Addr, Context, Error, ErrorKind, Message, MonitorEvent, Pub, Pull, Push, Rep, Req, Setting, Sub,
 };
@@ -170,6 +171,48 @@ fn an_address_is_left_by_its_place_or_as_it_was_given() {
     pull.disconnect(given).unwrap();
     pull.connect(given).unwrap();
     pull.disconnect("sim://there:1").unwrap();
+}
+
+/// A simulated network with a query parameter of its own.
+struct WithDevice(SimFabric);
+
+impl Fabric for WithDevice {
+    type Domain = SimDomain;
+
+    fn schemes(&self) -> &'static [&'static str] {
+        self.0.schemes()
+    }
+
+    fn devices(&self) -> Result<Vec<Device>, fabric_core::Error> {
+        self.0.devices()
+    }
+
+    fn open(&self) -> Result<SimDomain, fabric_core::Error> {
+        self.0.open()
+    }
+
+    fn open_for(&self, addr: &Addr) -> Result<SimDomain, fabric_core::Error> {
+        assert_eq!((addr.query("device"), addr.queries().count()), (Some("left"), 1));
+        self.0.open()
+    }
+
+    fn queries(&self) -> &'static [&'static str] {
+        &["device"]
+    }
+}
+
+#[test]
+fn what_the_fabric_understands_stays_in_the_address() {
+    let context = Context::new().with_fabric(WithDevice(SimFabric::new(SimNet::new())));
+    let push = Push::new(&context).unwrap();
+    push.connect("sim://there:1?send_hwm=1&device=left").unwrap();
+    assert_eq!(push.last_endpoint().unwrap().to_string(), "sim://there:1?device=left");
+    push.send("one").unwrap();
+    assert_eq!(push.try_send("two").unwrap_err().kind(), ErrorKind::WouldBlock);
+    // Elsewhere it is no parameter.
+    let other = Push::new(&self::context()).unwrap();
+    let text = refusal(other.connect("sim://there:1?device=left"));
+    assert!(text.starts_with("sim://there:1: unknown setting `device`"), "{text}");
 }
 
 #[test]

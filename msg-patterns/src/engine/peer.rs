@@ -99,6 +99,8 @@ pub(crate) struct Peer {
     pub(crate) received: u64,
     pub(crate) dropped: u64,
     pub(crate) lost: u64,
+    /// When somebody was last told that it is slow.
+    pub(crate) slow_told: Option<Duration>,
 
     /// When its connection came to be, on the socket's clock.
     #[cfg(feature = "metrics")]
@@ -135,6 +137,7 @@ impl Peer {
             received: 0,
             dropped: 0,
             lost: 0,
+            slow_told: None,
             #[cfg(feature = "metrics")]
             opened: Duration::ZERO,
             #[cfg(feature = "metrics")]

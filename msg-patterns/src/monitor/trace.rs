@@ -2,6 +2,7 @@
 //! fields stand in `docs/metrics.md` and stay as they are.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use fabric_core::Addr;
 
@@ -10,6 +11,9 @@ use crate::engine::Net;
 
 /// The target of all events and spans of sockets.
 pub(crate) const TARGET: &str = "msg_patterns::socket";
+
+/// Shortest time between two events about the same slow peer.
+const SLOW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An event with the socket's type and name in front of its own fields.
 macro_rules! say {
@@ -108,9 +112,19 @@ impl Net {
         }
     }
 
-    /// Says that a subscriber begins to miss messages, for lack of room.
+    /// Says that a subscriber begins to miss messages, for lack of room: now and then, as one that
+    /// stays too slow begins anew whenever it took some.
     #[cold]
-    pub(crate) fn trace_slow(&self, id: PeerId) {
+    pub(crate) fn trace_slow(&mut self, id: PeerId) {
+        if !tracing::enabled!(target: TARGET, tracing::Level::WARN) {
+            return;
+        }
+        let now = self.now();
+        let entry = self.peer_mut(id);
+        if entry.slow_told.is_some_and(|told| now.saturating_sub(told) < SLOW_INTERVAL) {
+            return;
+        }
+        entry.slow_told = Some(now);
         let (peer, Path { addr, provider, device }) = (id.0, self.path(id));
         let queued = self.peer(id).queue.len();
         say!(self, WARN, "slow_peer", peer, %addr, provider, device, queued);
@@ -120,6 +134,6 @@ impl Net {
     #[cold]
     pub(crate) fn trace_dropped(&self, id: PeerId, count: u64, why: &str) {
         let (peer, Path { addr, provider, device }) = (id.0, self.path(id));
-        say!(self, INFO, "dropped", peer, %addr, provider, device, count, why);
+        say!(self, DEBUG, "dropped", peer, %addr, provider, device, count, why);
     }
 }
