@@ -62,3 +62,7 @@ pub use sockets::{PollKey, Poller, Readiness, Receives, Sends};
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/configuration.md")]
 struct ConfigurationPage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/embedding.md")]
+struct EmbeddingPage;

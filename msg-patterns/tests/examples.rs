@@ -1,11 +1,17 @@
 //! The examples run to their end.
 
+#[path = "../examples/epoll.rs"]
+mod epoll;
+#[path = "../examples/mio.rs"]
+mod mio_loop;
 #[path = "../examples/pubsub.rs"]
 mod pubsub;
 #[path = "../examples/pushpull.rs"]
 mod pushpull;
 #[path = "../examples/reqrep.rs"]
 mod reqrep;
+#[path = "../examples/tokio.rs"]
+mod tokio_tasks;
 
 #[test]
 fn the_example_of_pub_and_sub_ends_well() {
@@ -20,4 +26,19 @@ fn the_example_of_push_and_pull_ends_well() {
 #[test]
 fn the_example_of_req_and_rep_ends_well() {
     reqrep::main().unwrap();
+}
+
+#[test]
+fn the_example_with_epoll_ends_well() {
+    epoll::main().unwrap();
+}
+
+#[test]
+fn the_example_with_mio_ends_well() {
+    mio_loop::main().unwrap();
+}
+
+#[test]
+fn the_example_with_tokio_ends_well() {
+    tokio_tasks::main().unwrap();
 }

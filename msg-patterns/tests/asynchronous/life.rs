@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use msg_patterns::{Context, ErrorKind, Linger, Pull, Push};
 
-use crate::support::{Fickle, LONG, On};
+use crate::support::{Fickle, On};
 
 const MESSAGES: u32 = 500;
 
@@ -67,10 +67,12 @@ everywhere! {
     async fn closing_ends_all_waiting_futures(on) {
         let pull = Pull::new(&on.net.context()).unwrap();
         pull.bind(on.net.any()).unwrap();
-        let waiting: Vec<_> = (0..3).map(|_| {
+        let mut waiting = Vec::new();
+        for _ in 0..3 {
             let pull = pull.clone();
-            on.spawn(async move { pull.recv_async().await.unwrap_err().kind() })
-        }).collect();
+            let receiver = async move { pull.recv_async().await.unwrap_err().kind() };
+            waiting.push(on.spawn_waiting(receiver).await);
+        }
         pull.close_async().await;
         assert_eq!(join_all(waiting).await, [ErrorKind::Terminated; 3]);
     }
@@ -81,7 +83,7 @@ everywhere! {
         push.bind(on.net.any()).unwrap();
         let waiting = {
             let push = push.clone();
-            on.spawn(async move { push.send_async("x").await.unwrap_err() })
+            on.spawn_waiting(async move { push.send_async("x").await.unwrap_err() }).await
         };
         on.beside(move || context.shutdown()).await;
         let refused = waiting.await;
@@ -96,6 +98,5 @@ everywhere! {
             addr = pull.bind(&addr).unwrap().to_string();
             pull.close_async().await;
         }
-        let _ = LONG;
     }
 }

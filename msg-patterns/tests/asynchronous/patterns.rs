@@ -1,7 +1,8 @@
 //! Each pattern, with nothing but futures.
 
 use futures_util::future::join_all;
-use msg_patterns::{Message, Pub, Pull, Push, Rep, Req, Sub};
+use futures_util::{SinkExt, StreamExt};
+use msg_patterns::{Dealer, Message, Pub, Pull, Push, Rep, Req, Sub};
 
 use crate::support::On;
 
@@ -120,6 +121,28 @@ everywhere! {
         }
         rep.close_async().await;
         server.await;
+    }
+
+    async fn dealers_send_and_receive_freely(on) {
+        let [asking, answering] = [(); 2].map(|()| Dealer::new(&on.net.context()).unwrap());
+        asking.connect(&answering.bind(on.net.any()).unwrap().to_string()).unwrap();
+        let echo = on.spawn(async move {
+            let (mut messages, mut back) = (answering.stream(), answering.sink());
+            while let Some(message) = messages.next().await {
+                let last = message.first() == "last";
+                back.send(message).await.unwrap();
+                if last {
+                    return answering.close_async().await;
+                }
+            }
+        });
+        for text in ["first", "second", "last"] {
+            asking.send_async(text).await.unwrap();
+        }
+        for text in ["first", "second", "last"] {
+            assert_eq!(asking.recv_async().await.unwrap().first(), text);
+        }
+        echo.await;
     }
 
     async fn requests_are_answered_in_any_order(on) {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::process::abort;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll};
 use std::thread;
@@ -127,6 +128,25 @@ impl On {
             }
             Exec::Small(executor) => Box::pin(executor.spawn(future)),
         }
+    }
+
+    /// As `spawn`, of a future that has to wait; gives its task once it does.
+    pub(crate) async fn spawn_waiting<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Pin<Box<dyn Future<Output = T> + Send>> {
+        let waits = Arc::new(AtomicBool::new(false));
+        let told = waits.clone();
+        let task = self.spawn(async move {
+            let mut future = Box::pin(future);
+            assert!(futures_lite::future::poll_once(&mut future).await.is_none());
+            told.store(true, Ordering::SeqCst);
+            future.await
+        });
+        while !waits.load(Ordering::SeqCst) {
+            futures_lite::future::yield_now().await;
+        }
+        task
     }
 
     /// Runs blocking code beside the executor.
