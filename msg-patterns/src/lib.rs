@@ -37,6 +37,7 @@ mod metrics;
 mod monitor;
 mod options;
 mod roles;
+mod routing;
 #[cfg(feature = "tokio")]
 mod runtime;
 mod sockets;
@@ -54,7 +55,10 @@ pub use message::{Message, Part};
 pub use monitor::{Counters, Monitor, MonitorEvent, PeerId, PeerStats};
 pub use msg_proto::fault::Fault;
 pub use options::{Builder, Linger, OnFull, ReconnectStop};
-pub use sockets::{Dealer, MatchingListener, Pub, Pull, Push, Rep, Req, Request, Socket, Sub};
+pub use routing::RoutingId;
+pub use sockets::{
+    Dealer, MatchingListener, Pub, Pull, Push, Rep, Req, Request, Router, Socket, Sub,
+};
 pub use sockets::{Drain, Incoming, MonitorStream, Outgoing, Source};
 pub use sockets::{PollKey, Poller, Readiness, Receives, Sends};
 

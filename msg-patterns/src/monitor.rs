@@ -110,6 +110,13 @@ pub enum MonitorEvent {
         /// Messages dropped with its queue.
         dropped: u64,
     },
+    /// A router dropped a message: nobody has that name, or the peer has no room.
+    Undelivered {
+        /// Whom it was for.
+        name: bytes::Bytes,
+        /// Why, in one line.
+        why: &'static str,
+    },
     /// The socket was closed; nothing follows.
     Stopped,
 }

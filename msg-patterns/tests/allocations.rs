@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use allocation_counter::measure;
-use msg_patterns::{Bytes, Context, Dealer, Message, Pub, Pull, Push, Rep, Req, Sub};
+use msg_patterns::{Bytes, Context, Dealer, Message, Pub, Pull, Push, Rep, Req, Router, Sub};
 
 /// Watchdog: longer than anything here takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(60);
@@ -80,6 +80,29 @@ fn a_dealt_message_allocates_nothing_and_a_received_slot_once() {
     let (sending, receiving) = steady(send, recv);
     none_each(sending);
     at_most_one_each(receiving, dealer.counters().posts);
+}
+
+#[test]
+fn a_routed_message_allocates_nothing_and_a_received_slot_once() {
+    let context = Context::new();
+    let router = Router::new(&context).unwrap();
+    let addr = router.bind(ANYWHERE).unwrap().to_string();
+    let dealer = Dealer::new(&context).unwrap();
+    dealer.connect(&addr).unwrap();
+    let body = body();
+    dealer.send(body.clone()).unwrap();
+    let (id, _) = router.recv_timeout(LONG).unwrap();
+    let send = || (0..BATCH).for_each(|_| router.send_to(&id, body.clone()).unwrap());
+    let recv = || (0..BATCH).for_each(|_| drop(dealer.recv_timeout(LONG).unwrap()));
+    let (sending, receiving) = steady(send, recv);
+    none_each(sending);
+    at_most_one_each(receiving, router.counters().posts);
+    let before = dealer.counters().posts;
+    let send = || (0..BATCH).for_each(|_| dealer.send(body.clone()).unwrap());
+    let recv = || (0..BATCH).for_each(|_| drop(router.recv_timeout(LONG).unwrap()));
+    let (sending, receiving) = steady(send, recv);
+    none_each(sending);
+    at_most_one_each(receiving, dealer.counters().posts - before);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use msg_patterns::{Context, Pub, Push, Sub};
+use msg_patterns::{Context, Pub, Push, Router, Sub};
 use tracing::{Event, Metadata, Subscriber, span};
 use tracing_subscriber::layer::{Context as Around, Layer, SubscriberExt};
 
@@ -70,6 +70,10 @@ fn the_events_in_the_documentation_come_with_their_fields() {
     sub.recv().unwrap();
     sub.recv().unwrap();
     seen.until("dropped");
+
+    // A name that nobody has.
+    Router::new(&context).unwrap().send_to(&"nobody".into(), "lost").unwrap();
+    seen.until("undelivered");
 
     // Another protocol, and a socket of the wrong type.
     let mut stream = TcpStream::connect(("127.0.0.1", addr.port().unwrap())).unwrap();

@@ -20,6 +20,12 @@ pub enum Fault {
     Silent = 7,
     /// Too many or too long subscriptions.
     Limit = 8,
+    /// The socket talks to one peer only, and has one.
+    Occupied = 9,
+    /// Another peer has this identity.
+    Identity = 10,
+    /// Another peer took this identity over.
+    Replaced = 11,
     /// Something this version does not know.
     Unknown = 0,
 }
@@ -41,6 +47,9 @@ impl Fault {
             Self::Handshake,
             Self::Silent,
             Self::Limit,
+            Self::Occupied,
+            Self::Identity,
+            Self::Replaced,
         ];
         known.into_iter().find(|fault| fault.code() == code).unwrap_or(Self::Unknown)
     }
@@ -48,7 +57,7 @@ impl Fault {
     /// Whether trying again with the same settings is pointless (ZMTP 3.1: after ERROR a peer shall
     /// not reconnect with the same credentials).
     pub fn is_fatal(self) -> bool {
-        matches!(self, Self::Version | Self::SocketType | Self::Ability)
+        matches!(self, Self::Version | Self::SocketType | Self::Ability | Self::Replaced)
     }
 
     /// What it says to a person.
@@ -62,6 +71,9 @@ impl Fault {
             Self::Handshake => "the greeting did not come in time",
             Self::Silent => "the peer gave no sign of life in time",
             Self::Limit => "too many or too long subscriptions",
+            Self::Occupied => "the socket talks to one peer only, and has one",
+            Self::Identity => "another peer has this identity: choose another one",
+            Self::Replaced => "another peer took this identity over",
             Self::Unknown => "an error this version does not know",
         }
     }

@@ -26,9 +26,9 @@ pub enum SocketType {
     XSub = 8,
     /// Asks and answers without waiting.
     Dealer = 9,
-    /// Answers whom it chooses. Reserved.
+    /// Answers whom it chooses.
     Router = 10,
-    /// Talks to exactly one peer. Reserved.
+    /// Talks to exactly one peer.
     Pair = 11,
 }
 

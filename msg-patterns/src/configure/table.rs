@@ -14,7 +14,7 @@ use super::kinds::{
 use super::setting::{Setting, parse_into};
 use crate::options::{Builder, Linger, OnFull, ReconnectStop};
 use crate::sockets::Socket;
-use crate::{Dealer, Pub, Push, Req, Sub};
+use crate::{Dealer, Pub, Push, Req, Router, Sub};
 
 /// The sockets that have the settings of every socket.
 const EVERY: &[SocketType] = &[
@@ -25,6 +25,7 @@ const EVERY: &[SocketType] = &[
     SocketType::Req,
     SocketType::Rep,
     SocketType::Dealer,
+    SocketType::Router,
 ];
 
 /// A row is `name: type as kind = default, "default as written";`. The kind says what may be written.
@@ -241,8 +242,16 @@ settings! {
         relaxed: bool as Switch = false, "false";
         /// Sends an empty message to each ROUTER as soon as it is there, before all others, so that
         /// it knows of this socket (ZMQ_PROBE_ROUTER).
-        [Dealer]
+        [Dealer, Router]
         probe_router: bool as Switch = false, "false";
+        /// Hands a message back that no peer can be found for (`NoPeer`), and waits while its peer has
+        /// no room (ZMQ_ROUTER_MANDATORY). Without it, such messages are dropped and counted.
+        [Router]
+        mandatory: bool as Switch = false, "false";
+        /// Gives the identity of a peer to a newer one that has the same, and refuses the older one
+        /// (ZMQ_ROUTER_HANDOVER). Without it, the newer one is refused until the older one leaves.
+        [Router]
+        handover: bool as Switch = false, "false";
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) enum Room {
     TooLong,
     /// It is not connected, and queueing for it is not wanted.
     Down,
+    /// It does not exist, and waiting for it makes no sense.
+    Nobody,
 }
 
 impl Net {

@@ -80,6 +80,9 @@ impl Net {
                 say!(self, WARN, "connect_stopped", %addr, %why);
             }
             MonitorEvent::AcceptFailed { why } => say!(self, WARN, "accept_failed", %why),
+            MonitorEvent::Undelivered { name, why } => {
+                say!(self, INFO, "undelivered", ?name, why);
+            }
             MonitorEvent::Stopped => say!(self, DEBUG, "stopped"),
             MonitorEvent::Connected { peer, .. }
             | MonitorEvent::Accepted { peer, .. }

@@ -24,6 +24,7 @@ pub(crate) mod puller;
 pub(crate) mod pusher;
 pub(crate) mod replier;
 pub(crate) mod requester;
+pub(crate) mod router;
 pub(crate) mod subscriber;
 
 /// One pattern's end.

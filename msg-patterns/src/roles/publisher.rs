@@ -134,7 +134,7 @@ impl Publisher {
                 net.pump(peer);
                 false
             }
-            Room::Down => false,
+            Room::Down | Room::Nobody => false,
         }
     }
 

@@ -72,7 +72,7 @@ impl<R: Role> Handle<R> {
     }
 
     /// Uses an address, which may have settings of the socket in it.
-    fn at<T>(
+    pub(super) fn at<T>(
         &self,
         addr: &str,
         go: impl FnOnce(&mut Core<R>, &Addr) -> Result<T, Error>,
@@ -290,6 +290,7 @@ impl Unsent {
         match attempt(core, self.message.take()?) {
             Ok(value) => Some(Ok(value)),
             Err((message, Room::TooLong)) => Some(Err(too_long_for_peer(message))),
+            Err((message, Room::Nobody)) => Some(Err(nobody(message))),
             Err((message, room)) => {
                 *self = Self { message: Some(message), room };
                 None
@@ -330,6 +331,11 @@ fn stopped(stop: Stop, room: Room) -> Error {
         (Stop::TimedOut, Room::Down) => Error::timed_out("no peer was there to send to"),
         (Stop::TimedOut, _) => Error::timed_out("every peer stayed at its high-water mark"),
     }
+}
+
+fn nobody(message: Message) -> SendError {
+    let text = "no peer has that name, or it waits for no such reply: learn names by recv";
+    SendError::new(message, Error::new(ErrorKind::NoPeer, text))
 }
 
 fn too_long_for_peer(message: Message) -> SendError {

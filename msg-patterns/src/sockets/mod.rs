@@ -10,6 +10,7 @@ mod push;
 mod readiness;
 mod reply;
 mod request;
+mod router;
 mod subscribe;
 mod two_way;
 
@@ -22,6 +23,7 @@ pub use push::Push;
 pub use readiness::{PollKey, Poller, Readiness, Receives, Sends};
 pub use reply::{Rep, Request};
 pub use request::Req;
+pub use router::Router;
 pub use subscribe::Sub;
 
 pub(crate) use common::Handle;

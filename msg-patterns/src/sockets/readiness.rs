@@ -90,7 +90,7 @@ macro_rules! ready {
         }
     )*};
 }
-ready!(Incoming, Receives, readable: Dealer Pull Rep Req Sub);
+ready!(Incoming, Receives, readable: Dealer Pull Rep Req Router Sub);
 ready!(Room, Sends, writable: Dealer Push);
 
 /// Names what a [`Poller`] waits for.

@@ -24,6 +24,7 @@ mod pubsub;
 mod reply;
 mod request;
 mod request_again;
+mod router;
 mod sockets;
 mod subscribe;
 mod threads;

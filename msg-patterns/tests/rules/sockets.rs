@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use msg_patterns::{
     Addr, Builder, Context, Counters, Dealer, Error, Monitor, MonitorEvent, PeerStats, Pub, Pull,
-    Push, Rep, Req, Socket, Sub,
+    Push, Rep, Req, Router, Socket, Sub,
 };
 use msg_proto::types::SocketType;
 
@@ -103,6 +103,7 @@ plugs! {
     Req => Req,
     Rep => Rep,
     Dealer => Dealer,
+    Router => Router,
 }
 
 /// The pairs that may talk to each other here, both ways round.

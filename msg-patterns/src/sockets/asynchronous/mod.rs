@@ -10,6 +10,7 @@ mod pull;
 mod push;
 mod reply;
 mod request;
+mod router;
 mod sink;
 mod stream;
 mod subscribe;

@@ -9,7 +9,8 @@ use crate::engine::Core;
 use crate::roles::Role;
 use crate::sockets::Sealed;
 use crate::sockets::reply::receive;
-use crate::{Dealer, Message, Pull, Rep, Request, Sub};
+use crate::sockets::router::take;
+use crate::{Dealer, Message, Pull, Rep, Request, Router, RoutingId, Sub};
 
 /// What comes in at a socket, as a stream; made by `stream` of [`Sub`], [`Pull`], [`Rep`] and
 /// other sockets that receive. It is a handle of its own to the socket. It ends when the socket is closed or its context shuts down.
@@ -122,6 +123,12 @@ source!(
     Message,
     |_: &Dealer, core: &mut Core<crate::roles::dealer::Dealer>| Dealer::take(core),
     /// The messages as a stream.
+);
+source!(
+    Router,
+    (RoutingId, Message),
+    |_: &Router, core: &mut Core<crate::roles::router::Router>| take(core),
+    /// The messages as a stream, each with the id of its peer.
 );
 source!(
     Rep,
