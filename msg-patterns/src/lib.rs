@@ -57,7 +57,7 @@ pub use msg_proto::fault::Fault;
 pub use options::{Builder, Linger, OnFull, ReconnectStop};
 pub use routing::RoutingId;
 pub use sockets::{
-    Dealer, MatchingListener, Pub, Pull, Push, Rep, Req, Request, Router, Socket, Sub,
+    Dealer, MatchingListener, Pair, Pub, Pull, Push, Rep, Req, Request, Router, Socket, Sub,
 };
 pub use sockets::{Drain, Incoming, MonitorStream, Outgoing, Source};
 pub use sockets::{PollKey, Poller, Readiness, Receives, Sends};

@@ -10,6 +10,8 @@ mod pubsub;
 mod pushpull;
 #[path = "../examples/reqrep.rs"]
 mod reqrep;
+#[path = "../examples/router.rs"]
+mod router;
 #[path = "../examples/tokio.rs"]
 mod tokio_tasks;
 
@@ -26,6 +28,11 @@ fn the_example_of_push_and_pull_ends_well() {
 #[test]
 fn the_example_of_req_and_rep_ends_well() {
     reqrep::main().unwrap();
+}
+
+#[test]
+fn the_example_of_a_router_with_workers_ends_well() {
+    router::main().unwrap();
 }
 
 #[test]

@@ -26,6 +26,7 @@ const EVERY: &[SocketType] = &[
     SocketType::Rep,
     SocketType::Dealer,
     SocketType::Router,
+    SocketType::Pair,
 ];
 
 /// A row is `name: type as kind = default, "default as written";`. The kind says what may be written.

@@ -32,6 +32,10 @@ impl<R: Role> Core<R> {
         self.net.ports[port].by_ep.insert(ep, peer);
         let (addr, provider, device) = self.net.path_of(peer);
         self.net.tell(&MonitorEvent::Accepted { peer, addr, provider, device });
+        if let Some(fault) = self.role.turns_away() {
+            self.net.peer_mut(peer).ep = Some(ep);
+            return self.net.send_refusal(peer, fault);
+        }
         self.open_link(peer, ep);
     }
 

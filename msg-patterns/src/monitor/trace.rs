@@ -81,7 +81,7 @@ impl Net {
             }
             MonitorEvent::AcceptFailed { why } => say!(self, WARN, "accept_failed", %why),
             MonitorEvent::Undelivered { name, why } => {
-                say!(self, INFO, "undelivered", ?name, why);
+                say!(self, DEBUG, "undelivered", ?name, why);
             }
             MonitorEvent::Stopped => say!(self, DEBUG, "stopped"),
             MonitorEvent::Connected { peer, .. }

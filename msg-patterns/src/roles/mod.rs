@@ -19,6 +19,7 @@ use crate::options::Options;
 pub(crate) mod dealer;
 mod envelope;
 mod held;
+pub(crate) mod pair;
 pub(crate) mod publisher;
 pub(crate) mod puller;
 pub(crate) mod pusher;
@@ -46,6 +47,10 @@ pub(crate) trait Role: Send + 'static {
 
     /// The settings were changed, before the first address was used.
     fn configure(&mut self, _options: &Options) {}
+    /// Why a peer that comes now is turned away before it is greeted.
+    fn turns_away(&self) -> Option<Fault> {
+        None
+    }
     /// A peer that this side connects to exists, connected or not.
     fn on_attach(&mut self, _net: &mut Net, _peer: PeerId) {}
     /// Messages may flow.

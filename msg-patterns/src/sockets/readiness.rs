@@ -90,8 +90,8 @@ macro_rules! ready {
         }
     )*};
 }
-ready!(Incoming, Receives, readable: Dealer Pull Rep Req Router Sub);
-ready!(Room, Sends, writable: Dealer Push);
+ready!(Incoming, Receives, readable: Dealer Pair Pull Rep Req Router Sub);
+ready!(Room, Sends, writable: Dealer Pair Push);
 
 /// Names what a [`Poller`] waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -14,6 +14,7 @@ mod heartbeat;
 mod hwm;
 mod life;
 mod monitor;
+mod pair;
 mod peers;
 mod pipe;
 mod pipe_ack;

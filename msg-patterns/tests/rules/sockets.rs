@@ -1,4 +1,5 @@
-//! The sockets as one type, for rules that hold for each of them.
+//! The sockets as one type, for rules that hold for each of them. Many of these have several peers: PAIR
+//! has rules of its own.
 
 use std::time::Instant;
 

@@ -11,7 +11,7 @@ use crate::engine::Core;
 use crate::roles::pusher::Pusher;
 use crate::sockets::Sealed;
 use crate::sockets::publish::publish;
-use crate::{Dealer, ErrorKind, Message, Pub, Push, SendError};
+use crate::{Dealer, ErrorKind, Message, Pair, Pub, Push, SendError};
 
 /// A socket to send to, as a sink; made by `sink` of [`Pub`], [`Push`] and others that send. It is a
 /// handle of its own to the socket.
@@ -149,3 +149,4 @@ macro_rules! drain {
 drain!(Push, |core: &mut Core<Pusher>, message| core.role.push(&mut core.net, message));
 drain!(Pub, publish);
 drain!(Dealer, Dealer::give);
+drain!(Pair, Pair::give);

@@ -10,7 +10,7 @@ use crate::roles::Role;
 use crate::sockets::Sealed;
 use crate::sockets::reply::receive;
 use crate::sockets::router::take;
-use crate::{Dealer, Message, Pull, Rep, Request, Router, RoutingId, Sub};
+use crate::{Dealer, Message, Pair, Pull, Rep, Request, Router, RoutingId, Sub};
 
 /// What comes in at a socket, as a stream; made by `stream` of [`Sub`], [`Pull`], [`Rep`] and
 /// other sockets that receive. It is a handle of its own to the socket. It ends when the socket is closed or its context shuts down.
@@ -122,6 +122,12 @@ source!(
     Dealer,
     Message,
     |_: &Dealer, core: &mut Core<crate::roles::dealer::Dealer>| Dealer::take(core),
+    /// The messages as a stream.
+);
+source!(
+    Pair,
+    Message,
+    |_: &Pair, core: &mut Core<crate::roles::pair::Pair>| Pair::take(core),
     /// The messages as a stream.
 );
 source!(

@@ -1,7 +1,7 @@
 use std::future::{Future, poll_fn};
 
 use super::{Place, close_async, receive, send};
-use crate::{Dealer, Error, Message, SendError};
+use crate::{Dealer, Error, Message, Pair, SendError};
 
 macro_rules! two_way_async {
     ($socket:ident, $room:literal) => {
@@ -34,3 +34,4 @@ macro_rules! two_way_async {
 }
 
 two_way_async!(Dealer, "a peer with room");
+two_way_async!(Pair, "the peer");
