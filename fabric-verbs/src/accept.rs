@@ -9,7 +9,7 @@ use fabric_link::Hello;
 use crate::choice;
 use crate::dial::PROTOCOL;
 use crate::driver::Driver;
-use crate::endpoint::{Endpoint, Start};
+use crate::endpoint::Endpoint;
 use crate::limits::BACKLOG;
 use crate::resolve;
 use crate::status;
@@ -160,8 +160,7 @@ impl Driver {
             self.graves.push(link);
             return Err(status::connect_error(error, &peer));
         }
-        let start = if self.limits.iwarp { Start::Theirs } else { Start::Anyones };
-        let endpoint = Box::new(Endpoint::new(link, id, offer.terms(&hello, peer), start));
+        let endpoint = Box::new(Endpoint::new(link, id, offer.terms(&hello, peer)));
         self.table.insert(id, Phase::Accepting(Accepting { listener, endpoint }));
         self.deadlines.accepts.push(id, Instant::now());
         Ok(())

@@ -8,7 +8,7 @@ use fabric_link::{Credit, HEAD_BYTES, Hello, Protocol};
 
 use crate::choice;
 use crate::driver::Driver;
-use crate::endpoint::{Endpoint, Start, Terms};
+use crate::endpoint::{Endpoint, Terms};
 use crate::limits::{PACKET_BYTES, SEGMENTS_MAX, SEND_QUEUE};
 use crate::resolve;
 use crate::status;
@@ -176,13 +176,9 @@ impl Driver {
             Some(at) => resolve::addr_in(addr.scheme(), at),
             None => addr,
         };
-        let start = if self.limits.iwarp { Start::Ours } else { Start::Anyones };
-        let endpoint = Endpoint::new(link, id, offer.terms(&hello, peer.clone()), start);
+        let endpoint = Endpoint::new(link, id, offer.terms(&hello, peer.clone()));
         if let Some(conn) = self.table.get(index) {
             conn.phase = Phase::Open(Box::new(endpoint));
-        }
-        if start == Start::Ours {
-            self.table.mark_dirty(index);
         }
         self.events.push_back(Event::Connected { ep: id, peer });
         Ok(())
@@ -265,6 +261,9 @@ impl Driver {
             }
         };
         self.table.name(qp.into(), id);
+        // Before the peer hears of it: iWARP has no way to say that no receive is posted yet, and ends
+        // the connection.
+        self.restock();
         Ok(Offer { qp, inline_bytes, window, token: fastrand::u64(..) })
     }
 

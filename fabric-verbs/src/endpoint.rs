@@ -62,16 +62,6 @@ pub(crate) enum Hold {
     Bye { _packet: Option<Packet> },
 }
 
-/// Whose turn it is to send first. On iWARP who accepted a connection must not send before it has heard
-/// the side that connected (RFC 5044, section 7.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Start {
-    Anyones,
-    /// This side's, which owes the other one a packet.
-    Ours,
-    Theirs,
-}
-
 pub(crate) struct Endpoint {
     /// First, so that the queue pair is gone before anything that the device may use.
     pub(crate) link: Id,
@@ -85,7 +75,6 @@ pub(crate) struct Endpoint {
     pub(crate) inline_bytes: usize,
     pub(crate) credit: Credit,
     pub(crate) window: usize,
-    pub(crate) start: Start,
     pub(crate) stage: Stage,
     pub(crate) why: Option<Error>,
     /// A goodbye that is still to be posted.
@@ -108,7 +97,7 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// An endpoint with nothing to do.
-    pub(crate) fn new(link: Id, id: EpId, terms: Terms, start: Start) -> Self {
+    pub(crate) fn new(link: Id, id: EpId, terms: Terms) -> Self {
         let Terms { peer, qp, salt, packet_bytes, inline_bytes, credit, window } = terms;
         Self {
             link,
@@ -120,7 +109,6 @@ impl Endpoint {
             inline_bytes,
             credit,
             window,
-            start,
             stage: Stage::Open,
             why: None,
             bye: None,
@@ -145,18 +133,10 @@ impl Endpoint {
 
     /// Whether there is anything that a look at it could post.
     pub(crate) fn wants_to_send(&self) -> bool {
-        self.bye.is_some()
-            || match self.start {
-                _ if !self.is_usable() => false,
-                Start::Ours => true,
-                Start::Theirs => false,
-                Start::Anyones => self.has_to_send(),
-            }
-    }
-
-    fn has_to_send(&self) -> bool {
         let may_send = self.credit.room() > 0 && !self.out.is_empty();
-        may_send || self.works.wants_to_post() || self.credit.owes(self.window)
+        self.bye.is_some()
+            || (self.is_usable()
+                && (may_send || self.works.wants_to_post() || self.credit.owes(self.window)))
     }
 
     /// The memory of a packet is free again. Says how many more the peer may send for it.

@@ -5,7 +5,7 @@ use fabric_link::{Done, HEAD_BYTES, Part, Reason, Recvs, Stage, Taken, admit};
 
 use crate::buffers::Packet;
 use crate::driver::Driver;
-use crate::endpoint::{Endpoint, Hold, Outgoing, Start};
+use crate::endpoint::{Endpoint, Hold, Outgoing};
 use crate::packet::Kind;
 use crate::status::{self, Verdict};
 use crate::sys::Completion;
@@ -79,9 +79,6 @@ impl Driver {
         };
         if endpoint.stage == Stage::Closing {
             return self.stock.give_back(packet);
-        }
-        if endpoint.start == Start::Theirs {
-            endpoint.start = Start::Anyones;
         }
         let Endpoint { credit, stage, peer, .. } = &mut *endpoint;
         let kind = match admit(packet.slot.filled(), credit, *stage, peer) {

@@ -8,7 +8,7 @@ use fabric_link::{HEAD_BYTES, Part, Stage, append};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffers::{OutPackets, Packet, Registry};
-use crate::endpoint::{Endpoint, Flight, Hold, Message, Outgoing, Start};
+use crate::endpoint::{Endpoint, Flight, Hold, Message, Outgoing};
 use crate::limits::{COPY_BYTES_MAX, POST_BATCH, SEND_QUEUE, SEND_QUEUE_RESERVE, UNSIGNALLED_MAX};
 use crate::packet::{Head, Kind};
 use crate::sys::{Chain, Op, Sges, Wr};
@@ -102,9 +102,6 @@ impl Endpoint {
 
     /// Remote operations first: few of them are in flight at once, so messages never wait long.
     fn choose(&mut self, taken: usize, shared: &mut Shared<'_>) -> Result<bool, NoMemory> {
-        if self.stage != Stage::Closing && self.start != Start::Anyones {
-            return self.add_first(shared);
-        }
         if self.stage != Stage::Closing && taken < SEND_QUEUE - SEND_QUEUE_RESERVE {
             if self.add_piece(shared)? {
                 return Ok(true);
@@ -117,16 +114,6 @@ impl Endpoint {
             return self.add_grant(shared).map(|()| true);
         }
         self.add_bye(shared)
-    }
-
-    /// What the other side waits for before it sends; nothing if this side waits.
-    fn add_first(&mut self, shared: &mut Shared<'_>) -> Result<bool, NoMemory> {
-        let is_ours = self.start == Start::Ours;
-        if is_ours {
-            self.add_grant(shared)?;
-            self.start = Start::Anyones;
-        }
-        Ok(is_ours)
     }
 
     fn add_grant(&mut self, shared: &mut Shared<'_>) -> Result<(), NoMemory> {
