@@ -77,7 +77,8 @@ impl<R: Role> Shared<R> {
             return false;
         }
         self.flush_all(state);
-        let progress = self.flags.is_watched() && arm_all(state).is_none() && state.turn();
+        let is_left = self.flags.is_watched() && arm_all(state).is_none();
+        let progress = is_left && state.core.hear_one();
         if progress {
             self.tell_sleepers(state);
         }

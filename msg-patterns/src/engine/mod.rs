@@ -338,6 +338,13 @@ impl<R: Role> Core<R> {
         self.after(progress)
     }
 
+    /// Takes what a flush has left behind, for those who look for more soon: providers need not ask
+    /// anybody for one event that they have.
+    pub(crate) fn hear_one(&mut self) -> bool {
+        let progress = self.poll_ports_for(1).anything;
+        self.after(progress)
+    }
+
     fn after(&mut self, progress: bool) -> bool {
         if progress {
             self.net.flush();
@@ -348,16 +355,20 @@ impl<R: Role> Core<R> {
 
     /// Takes what came in.
     fn poll_ports(&mut self) -> Heard {
+        self.poll_ports_for(EVENTS_MAX)
+    }
+
+    fn poll_ports_for(&mut self, events_max: usize) -> Heard {
         let mut heard = Heard::default();
         for port in 0..self.net.ports.len() {
-            self.poll_port(port, &mut heard);
+            self.poll_port(port, events_max, &mut heard);
         }
         heard
     }
 
-    fn poll_port(&mut self, port: usize, heard: &mut Heard) {
+    fn poll_port(&mut self, port: usize, events_max: usize, heard: &mut Heard) {
         let mut events = std::mem::take(&mut self.net.scratch_events);
-        let found = self.net.ports[port].domain.poll(&mut events, EVENTS_MAX);
+        let found = self.net.ports[port].domain.poll(&mut events, events_max);
         if found == 0 {
             self.net.scratch_events = events;
             return self.net.post_receives(port);
