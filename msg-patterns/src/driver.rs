@@ -481,24 +481,3 @@ fn wait_for_any<R: Role>(state: &mut State<R>, timeout: Option<Duration>) {
     // An interrupted sleep ends early, which is in order.
     let _ = poll(&mut fds, timeout.as_ref());
 }
-
-impl<R: Role> State<R> {
-    /// The wakers of tasks whose wait may be over.
-    fn due_wakers(&mut self) -> Wakers {
-        let State { core, tasks, sleepers, .. } = self;
-        let wakers = tasks.take(|awaits| match awaits {
-            Awaits::Anything => true,
-            Awaits::Reply(id) => core.role.has_result(id),
-            Awaits::Event(told) => core.net.monitors.told() != told,
-            Awaits::End => false,
-        });
-        *sleepers -= wakers.len();
-        wakers
-    }
-
-    fn take_wakers(&mut self, is_over: impl FnMut(Awaits) -> bool) -> Wakers {
-        let wakers = self.tasks.take(is_over);
-        self.sleepers -= wakers.len();
-        wakers
-    }
-}

@@ -5,6 +5,7 @@
 
 use std::task::{Context, Poll, Waker};
 
+use super::tasks::Wakers;
 use super::{Awaits, Guard, Shared, State, Stop, Ticket, arm_all};
 use crate::engine::Core;
 use crate::roles::Role;
@@ -128,6 +129,25 @@ impl<R: Role> EventSource for Shared<R> {
 }
 
 impl<R: Role> State<R> {
+    /// The wakers of tasks whose wait may be over.
+    pub(super) fn due_wakers(&mut self) -> Wakers {
+        let State { core, tasks, sleepers, .. } = self;
+        let wakers = tasks.take(|awaits| match awaits {
+            Awaits::Anything => true,
+            Awaits::Reply(id) => core.role.has_result(id),
+            Awaits::Event(told) => core.net.monitors.told() != told,
+            Awaits::End => false,
+        });
+        *sleepers -= wakers.len();
+        wakers
+    }
+
+    pub(super) fn take_wakers(&mut self, is_over: impl FnMut(Awaits) -> bool) -> Wakers {
+        let wakers = self.tasks.take(is_over);
+        self.sleepers -= wakers.len();
+        wakers
+    }
+
     pub(super) fn register(&mut self, ticket: &mut Ticket, awaits: Awaits, waker: &Waker) {
         let before = self.tasks.asleep();
         self.tasks.register(ticket, awaits, waker);
