@@ -1,4 +1,4 @@
-//! ZeroMQ's messaging patterns over any fabric: PUB/SUB, PUSH/PULL and REQ/REP.
+//! ZeroMQ's messaging patterns over any fabric: PUB/SUB, PUSH/PULL, REQ/REP, DEALER/ROUTER and PAIR.
 //!
 //! A [`Context`] holds the providers and one background thread; sockets are made in it with
 //! builders. The scheme of an address chooses the provider: `tcp://127.0.0.1:5555`. Calls drive
