@@ -32,7 +32,7 @@ enum Role {
     Suite,
     /// `msg-patterns`.
     Patterns,
-    /// `fabric-perf`: what is built on patterns, and read by the command.
+    /// `fabric-perf`, which the command reads, and the services of `examples`: what is built on patterns.
     Tool,
     /// `fabric-cli`.
     Command,
@@ -55,6 +55,9 @@ const ROLES: &[(&str, Role)] = &[
     ("fabric-conformance", Role::Suite),
     ("msg-patterns", Role::Patterns),
     ("fabric-perf", Role::Tool),
+    ("telemetry", Role::Tool),
+    ("work-queue", Role::Tool),
+    ("request-router", Role::Tool),
     ("fabric-cli", Role::Command),
     ("xtask", Role::Tasks),
 ];
