@@ -218,11 +218,9 @@ impl Endpoint {
         let len = message.cut.next_len(packet_bytes - HEAD_BYTES);
         append(&message.buf, from, len, into);
         message.cut.advance(len);
+        let is_done = message.cut.is_done();
         self.credit.on_sent();
-        let last = self
-            .out
-            .pop_front_if(|out| matches!(out, Outgoing::Message(message) if message.cut.is_done()));
-        if let Some(Outgoing::Message(message)) = last {
+        if is_done && let Some(Outgoing::Message(message)) = self.out.pop_front() {
             // All of it is copied, so its buffer need not wait for anything.
             self.sent(message.op, message.buf, Ok(()), shared.events);
         }

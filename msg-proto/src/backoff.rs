@@ -36,7 +36,8 @@ impl Backoff {
 
 fn part(whole: Duration, random: u32) -> Duration {
     // Fits: a Duration has fewer than 94 bits of nanoseconds, and the result is below `whole`.
-    Duration::from_nanos_u128((whole.as_nanos() * u128::from(random)) >> 32)
+    let nanos = (whole.as_nanos() * u128::from(random)) >> 32;
+    Duration::new((nanos / 1_000_000_000) as u64, (nanos % 1_000_000_000) as u32)
 }
 
 #[cfg(test)]

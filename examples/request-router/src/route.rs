@@ -76,7 +76,8 @@ impl Router {
 
     fn expire(&mut self) {
         let now = Instant::now();
-        while let Some((client, _)) = self.asked.pop_front_if(|(_, at)| *at + self.deadline <= now)
+        while self.asked.front().is_some_and(|(_, at)| *at + self.deadline <= now)
+            && let Some((client, _)) = self.asked.pop_front()
         {
             if self.open.remove(&client) {
                 self.answer(&client, EXPIRED.into());

@@ -157,7 +157,8 @@ impl Socket {
             self.fds = fds;
         }
         for fd in &self.fds {
-            let (mut fd, token) = (SourceFd(&fd.as_raw_fd()), Token(self.key as usize));
+            let fd = fd.as_raw_fd();
+            let (mut fd, token) = (SourceFd(&fd), Token(self.key as usize));
             let registered = if self.watched {
                 registry.reregister(&mut fd, token, Interest::READABLE)
             } else {
