@@ -1,4 +1,10 @@
 //! The `fabric` command: messaging patterns over any fabric from the shell.
+//!
+//! # Features
+//!
+//! - `verbs`: RDMA behind `verbs://` addresses; needs the RDMA libraries to build.
+//! - `softroce`: RDMA on soft-RoCE links behind `softroce://` addresses, and all of `verbs`.
+//! - `libfabric`: libfabric's providers behind `ofi+tcp://`, `ofi+shm://` and others.
 
 #![forbid(unsafe_code)]
 

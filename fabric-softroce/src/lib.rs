@@ -19,6 +19,10 @@
 //! the link of an interface, made if need be.
 //!
 //! Everybody may list; making and removing takes `CAP_NET_ADMIN`.
+//!
+//! # Features
+//!
+//! - `verbs`: the provider behind `softroce://` addresses; needs the RDMA libraries to build.
 
 #![forbid(unsafe_code)]
 

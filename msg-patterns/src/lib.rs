@@ -19,6 +19,17 @@
 //! ```
 //!
 //! The semantic rules, their numbers and their sources stand in `docs/patterns.md`.
+//!
+//! # Features
+//!
+//! - `tcp` (default): `tcp://` addresses.
+//! - `verbs`: RDMA behind `verbs://` addresses; needs the RDMA libraries to build.
+//! - `softroce`: RDMA on soft-RoCE links behind `softroce://` addresses, and all of `verbs`.
+//! - `libfabric`: libfabric's providers behind `ofi+tcp://`, `ofi+shm://` and others; the library is loaded
+//!   at run time.
+//! - `metrics`: counters and histograms through the `metrics` facade, by `Context::publish_metrics`.
+//! - `serde`: [`Settings`] in files.
+//! - `tokio`: sockets made inside a tokio runtime are driven by it, without a thread of their own.
 
 #![forbid(unsafe_code)]
 

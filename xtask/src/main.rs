@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
 mod bench;
 mod circumstances;
 mod conformance;
@@ -13,6 +14,7 @@ mod left_out;
 mod lex;
 mod libfabric;
 mod matrix;
+mod package;
 mod process;
 mod report;
 mod rules;
@@ -60,6 +62,10 @@ enum Task {
         #[arg(long)]
         all: bool,
     },
+    /// Compares the public items of every library with the lists in docs/api
+    Api(api::Arguments),
+    /// Packs every crate that is meant for a registry, and builds it from its package
+    Package(package::Arguments),
     /// Counts the instructions of the hot paths and compares them with the baseline
     Instructions(instructions::Arguments),
     /// Compares with peers and plain sockets, in turns, and writes target/bench/report.html
@@ -99,6 +105,8 @@ fn main() -> ExitCode {
             told(steps::run(&root, on_failure(&arguments)))
         }
         Task::Instructions(arguments) => told(instructions::main(&root, &arguments)),
+        Task::Api(arguments) => told(api::run(&root, &arguments)),
+        Task::Package(arguments) => told(package::run(&root, &arguments)),
         Task::Setup => told(guest::setup()),
         Task::Layers => told(layers::run(&root)),
         Task::Tidy => told(tidy::run(&root)),

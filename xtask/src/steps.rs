@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::process::{Cargo, has_nextest};
 use crate::report::Outcome;
-use crate::{conformance, instructions, layers, libfabric, rules, tidy};
+use crate::{api, conformance, instructions, layers, libfabric, package, rules, tidy};
 
 /// Whether to stop at the first step that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,8 @@ const STEPS: &[Step] = &[
     Step { name: "tests", run: tests },
     Step { name: "doc tests", run: doc_tests },
     Step { name: "docs", run: docs },
+    Step { name: "api", run: |ground| api::step(&ground.root) },
+    Step { name: "packages", run: |ground| package::step(&ground.root) },
     Step { name: "layers", run: |ground| layers::run(&ground.root) },
     Step { name: "tidy", run: |ground| tidy::run(&ground.root) },
     Step {
