@@ -1,4 +1,5 @@
-//! ZeroMQ's messaging patterns over any fabric: PUB/SUB, PUSH/PULL, REQ/REP, DEALER/ROUTER and PAIR.
+//! ZeroMQ's messaging patterns over any fabric: PUB/SUB, PUSH/PULL,
+//! REQ/REP, DEALER/ROUTER, PAIR, and XPUB/XSUB.
 //!
 //! A [`Context`] holds the providers and one background thread; sockets are made in it with
 //! builders. The scheme of an address chooses the provider: `tcp://127.0.0.1:5555`. Calls drive
@@ -52,6 +53,7 @@ mod routing;
 #[cfg(feature = "tokio")]
 mod runtime;
 mod sockets;
+mod subscription;
 pub mod units;
 
 #[cfg(feature = "metrics")]
@@ -68,10 +70,12 @@ pub use msg_proto::fault::Fault;
 pub use options::{Builder, Linger, OnFull, ReconnectStop};
 pub use routing::RoutingId;
 pub use sockets::{
-    Dealer, MatchingListener, Pair, Pub, Pull, Push, Rep, Req, Request, Router, Socket, Sub,
+    Dealer, MatchingListener, Pair, Pub, Pull, Push, Rep, Req, Request, Router, Socket, Sub, XPub,
+    XSub,
 };
 pub use sockets::{Drain, Incoming, MonitorStream, Outgoing, Source};
 pub use sockets::{PollKey, Poller, Readiness, Receives, Sends};
+pub use subscription::{Subscription, Upstream};
 
 /// The code in the documentation is compiled and run.
 #[cfg(doctest)]

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use allocation_counter::measure;
-use msg_patterns::{Bytes, Context, Dealer, Message, Pub, Pull, Push, Rep, Req, Router, Sub};
+use msg_patterns::{
+    Bytes, Context, Dealer, Message, Pub, Pull, Push, Rep, Req, Router, Sub, Upstream, XPub, XSub,
+};
 
 /// Watchdog: longer than anything here takes on the slowest machine.
 const LONG: Duration = Duration::from_secs(60);
@@ -147,6 +149,33 @@ fn a_published_message_allocates_nothing_for_each_subscriber() {
     // A slot that several share is frozen once.
     let posts = publisher.counters().posts - before;
     let most = posts / SUBSCRIBERS as u64 + GROWTH_MAX;
+    assert!(sending <= most, "{sending} allocations for {posts} posts");
+    at_most_one_each(receiving, posts);
+}
+
+#[test]
+fn a_message_sent_up_to_publishers_allocates_nothing_and_a_received_slot_once() {
+    let context = Context::new();
+    let publishers = [(); 2].map(|()| XPub::new(&context).unwrap());
+    let sub = XSub::new(&context).unwrap();
+    for publisher in &publishers {
+        sub.connect(&publisher.bind(ANYWHERE).unwrap().to_string()).unwrap();
+    }
+    sub.subscribe("").unwrap();
+    for publisher in &publishers {
+        assert!(matches!(publisher.recv_timeout(LONG), Ok(Upstream::Subscription(_))));
+    }
+    let body = body();
+    let before = sub.counters().posts;
+    let send = || (0..BATCH).for_each(|_| sub.send(body.clone()).unwrap());
+    let recv = || {
+        for publisher in &publishers {
+            (0..BATCH).for_each(|_| drop(publisher.recv_timeout(LONG).unwrap()));
+        }
+    };
+    let (sending, receiving) = steady(send, recv);
+    let posts = sub.counters().posts - before;
+    let most = posts / publishers.len() as u64 + GROWTH_MAX;
     assert!(sending <= most, "{sending} allocations for {posts} posts");
     at_most_one_each(receiving, posts);
 }

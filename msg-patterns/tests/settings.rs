@@ -115,7 +115,7 @@ fn a_mistake_names_the_place_without_its_query() {
     );
     assert_eq!(
         refusal(sub.connect("sim://there:1?history=5")),
-        "sim://there:1: SUB has no setting `history`: PUB has it"
+        "sim://there:1: SUB has no setting `history`: PUB and XPUB have it"
     );
     assert_eq!(
         refusal(sub.bind("sim://there:1?hwm=1&hwm=2")),

@@ -14,6 +14,13 @@ pub(crate) struct PrefixMap<V> {
 }
 
 impl<V> PrefixMap<V> {
+    pub(crate) fn get(&self, topic: &[u8]) -> Option<&V> {
+        match topic {
+            [] => self.all.as_ref().map(|(_, value)| value),
+            _ => self.topics.get(topic),
+        }
+    }
+
     pub(crate) fn get_mut(&mut self, topic: &[u8]) -> Option<&mut V> {
         match topic {
             [] => self.all.as_mut().map(|(_, value)| value),
@@ -46,6 +53,11 @@ impl<V> PrefixMap<V> {
 
     pub(crate) fn len(&self) -> usize {
         self.topics.len() + usize::from(self.all.is_some())
+    }
+
+    /// All topics in the order of their bytes, each with its value.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<[u8]>, &V)> {
+        self.all.iter().map(|(topic, value)| (topic, value)).chain(&self.topics)
     }
 
     /// All topics in the order of their bytes.

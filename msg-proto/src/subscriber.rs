@@ -38,6 +38,11 @@ impl Subscriptions {
         last
     }
 
+    /// How many subscriptions to `topic` there are.
+    pub fn count(&self, topic: &[u8]) -> u64 {
+        self.counts.get(topic).copied().unwrap_or(0)
+    }
+
     /// Whether a message on `subject` was asked for.
     pub fn matches(&self, subject: &[u8]) -> bool {
         self.counts.prefixes_of(subject).next().is_some()
@@ -46,6 +51,11 @@ impl Subscriptions {
     /// Every topic once, in the order of its bytes.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.counts.topics()
+    }
+
+    /// Every topic and how often it was subscribed to, in the order of its bytes.
+    pub fn counts(&self) -> impl Iterator<Item = (&[u8], u64)> {
+        self.counts.iter().map(|(topic, count)| (&**topic, *count))
     }
 
     /// The number of distinct topics.
@@ -72,6 +82,7 @@ mod tests {
     fn sub_06_only_the_first_and_the_last_are_told() {
         let mut own = Subscriptions::new();
         assert!(own.subscribe(b"a") && !own.subscribe(b"a"));
+        assert_eq!((own.count(b"a"), own.count(b"b")), (2, 0));
         assert!(!own.cancel(b"a") && own.matches(b"ab"));
         assert!(own.cancel(b"a") && !own.matches(b"ab"));
     }
@@ -114,6 +125,8 @@ mod tests {
                 }
                 model.retain(|_, count| *count > 0);
                 prop_assert!(own.iter().eq(model.keys().map(Vec::as_slice)));
+                let counts = model.iter().map(|(topic, count)| (&topic[..], u64::from(*count)));
+                prop_assert!(own.counts().eq(counts));
                 prop_assert_eq!((own.len(), own.is_empty()), (model.len(), model.is_empty()));
             }
         }

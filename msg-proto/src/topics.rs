@@ -120,9 +120,14 @@ impl<P: Peer> TopicTable<P> {
 
     /// Takes back one subscription of `peer` to `topic`.
     pub fn cancel(&mut self, peer: P, topic: &[u8]) -> Cancelled {
+        self.cancel_times(peer, topic, 1)
+    }
+
+    /// Takes back so many subscriptions of `peer` to `topic`, or as many as there are.
+    pub fn cancel_times(&mut self, peer: P, topic: &[u8], times: u64) -> Cancelled {
         let Some(own) = self.peers.get_mut(&peer) else { return Cancelled::UNKNOWN };
         let Some(count) = own.counts.get_mut(topic) else { return Cancelled::UNKNOWN };
-        *count -= 1;
+        *count = count.saturating_sub(times);
         if *count > 0 {
             return Cancelled { last_of_peer: false, last_of_topic: false, known: true };
         }
@@ -137,10 +142,23 @@ impl<P: Peer> TopicTable<P> {
 
     /// Takes back all subscriptions of `peer`.
     pub fn remove_peer(&mut self, peer: P) {
+        self.remove_peer_with(peer, |_, _, _| {});
+    }
+
+    /// Takes back all subscriptions of `peer`; `each` is told every topic, how often the peer had
+    /// subscribed to it, and whether nobody else has.
+    pub fn remove_peer_with(&mut self, peer: P, mut each: impl FnMut(&[u8], u64, bool)) {
         let Some(own) = self.peers.remove(&peer) else { return };
-        for topic in own.counts.topics() {
-            forget(&mut self.subscribers, peer, topic);
+        for (topic, count) in own.counts.iter() {
+            let last = forget(&mut self.subscribers, peer, topic);
+            each(topic, *count, last);
         }
+    }
+
+    /// The topics of `peer` and how often it subscribed to each.
+    pub fn counts_of(&self, peer: P) -> impl Iterator<Item = (&Arc<[u8]>, u64)> {
+        let own = self.peers.get(&peer);
+        own.into_iter().flat_map(|own| own.counts.iter()).map(|(topic, count)| (topic, *count))
     }
 
     /// Replaces `out` by the peers that a message on `subject` goes to: sorted, each once however

@@ -20,9 +20,9 @@ pub enum SocketType {
     Req = 5,
     /// Answers.
     Rep = 6,
-    /// A publisher that sees subscriptions. The code is reserved: no socket has it yet.
+    /// A publisher that sees subscriptions.
     XPub = 7,
-    /// A subscriber that writes its subscriptions itself. Reserved.
+    /// A subscriber that also sends, and filters nothing.
     XSub = 8,
     /// Asks and answers without waiting.
     Dealer = 9,

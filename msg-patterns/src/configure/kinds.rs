@@ -275,44 +275,31 @@ impl Kind for Identity {
                                    than text as \\xNN, and \\ as \\\\";
 
     fn parse(text: &str) -> Option<Bytes> {
-        let mut bytes = Vec::with_capacity(text.len());
-        let mut rest = text;
-        while let Some((before, escape)) = rest.split_once('\\') {
-            bytes.extend_from_slice(before.as_bytes());
-            rest = match escape.strip_prefix('\\') {
-                Some(behind) => {
-                    bytes.push(b'\\');
-                    behind
-                }
-                None => {
-                    let digits = escape.strip_prefix('x')?.get(..2)?;
-                    let hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
-                    bytes.push(hex.then(|| u8::from_str_radix(digits, 16).ok())??);
-                    &escape[3..]
-                }
-            };
-        }
-        bytes.extend_from_slice(rest.as_bytes());
-        Some(bytes.into())
+        parse_escaped(text)
     }
 
     fn print(value: &Bytes) -> String {
-        let mut text = String::with_capacity(value.len());
-        for chunk in value.utf8_chunks() {
-            for c in chunk.valid().chars() {
-                match c {
-                    '\\' => text.push_str("\\\\"),
-                    c if c.is_control() => push_escaped(&mut text, c.to_string().as_bytes()),
-                    c => text.push(c),
-                }
-            }
-            push_escaped(&mut text, chunk.invalid());
-        }
-        text
+        print_escaped(value)
     }
 
     fn is_valid(value: &Bytes) -> bool {
         value.len() <= 255 && value.first() != Some(&0)
+    }
+}
+
+/// A message of one part.
+pub(crate) struct Body;
+
+impl Kind for Body {
+    type Value = Bytes;
+    const WRITTEN: &'static str = "text; other bytes as \\xNN, and \\ as \\\\";
+
+    fn parse(text: &str) -> Option<Bytes> {
+        parse_escaped(text)
+    }
+
+    fn print(value: &Bytes) -> String {
+        print_escaped(value)
     }
 }
 
@@ -334,6 +321,43 @@ impl Kind for Name {
     fn is_valid(value: &String) -> bool {
         value.len() <= 255 && !value.contains(char::is_control)
     }
+}
+
+fn parse_escaped(text: &str) -> Option<Bytes> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, escape)) = rest.split_once('\\') {
+        bytes.extend_from_slice(before.as_bytes());
+        rest = match escape.strip_prefix('\\') {
+            Some(behind) => {
+                bytes.push(b'\\');
+                behind
+            }
+            None => {
+                let digits = escape.strip_prefix('x')?.get(..2)?;
+                let hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
+                bytes.push(hex.then(|| u8::from_str_radix(digits, 16).ok())??);
+                &escape[3..]
+            }
+        };
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    Some(bytes.into())
+}
+
+fn print_escaped(value: &Bytes) -> String {
+    let mut text = String::with_capacity(value.len());
+    for chunk in value.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => text.push_str("\\\\"),
+                c if c.is_control() => push_escaped(&mut text, c.to_string().as_bytes()),
+                c => text.push(c),
+            }
+        }
+        push_escaped(&mut text, chunk.invalid());
+    }
+    text
 }
 
 fn push_escaped(text: &mut String, bytes: &[u8]) {

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use msg_proto::types::SocketType;
 
 use super::kinds::{
-    Count, Full, Identity, Kind, Name, Patience, Size, SomeSize, SomeTime, Stop, Switch, Time,
-    TimeOrAuto, TimeOrNever,
+    Body, Count, Full, Identity, Kind, Name, Patience, Size, SomeSize, SomeTime, Stop, Switch,
+    Time, TimeOrAuto, TimeOrNever,
 };
 use super::setting::{Setting, parse_into};
 use crate::options::{Builder, Linger, OnFull, ReconnectStop};
 use crate::sockets::Socket;
-use crate::{Dealer, Pub, Push, Req, Router, Sub};
+use crate::{Dealer, Pub, Push, Req, Router, Sub, XPub, XSub};
 
 /// The sockets that have the settings of every socket.
 const EVERY: &[SocketType] = &[
@@ -27,6 +27,8 @@ const EVERY: &[SocketType] = &[
     SocketType::Dealer,
     SocketType::Router,
     SocketType::Pair,
+    SocketType::XPub,
+    SocketType::XSub,
 ];
 
 /// A row is `name: type as kind = default, "default as written";`. The kind says what may be written.
@@ -208,10 +210,10 @@ settings! {
     some sockets {
         /// What happens to a message for a subscriber without room: drop it for that subscriber, or
         /// block until it has room.
-        [Pub]
+        [Pub, XPub]
         on_full: OnFull as Full = OnFull::Drop, "drop";
         /// Gives the last so many messages that match to a subscriber that comes late.
-        [Pub]
+        [Pub, XPub]
         history: usize as Count = 0, "0";
         /// Keeps only the newest message queued for each subscriber, and the newest one received from
         /// each publisher (ZMQ_CONFLATE).
@@ -219,12 +221,29 @@ settings! {
         conflate: bool as Switch = false, "false";
         /// Goes to those that did *not* subscribe to the topic; publishers and subscribers need the
         /// same setting (ZMQ_INVERT_MATCHING).
-        [Pub, Sub]
+        [Pub, Sub, XPub]
         invert_matching: bool as Switch = false, "false";
         /// Most different topics of one subscriber, which is refused beyond; 400,000 keeps the memory
         /// for each subscriber under 64 MiB.
-        [Pub]
+        [Pub, XPub]
         subscriptions_max: usize as Count = 400_000, "400000";
+        /// An XPUB tells of every subscription, not only of the first to each topic (ZMQ_XPUB_VERBOSE).
+        /// An XSUB tells its publishers of every subscription and cancellation, not only of the first
+        /// and the last of equal ones (ZMQ_XSUB_VERBOSE_UNSUBSCRIBE).
+        [XPub, XSub]
+        verbose: bool as Switch = false, "false";
+        /// Tells of every cancellation too; implies `verbose` (ZMQ_XPUB_VERBOSER).
+        [XPub]
+        verboser: bool as Switch = false, "false";
+        /// Leaves it to the application what subscribers get: each of their subscriptions and
+        /// cancellations is told, and none has an effect but those of `subscribe_for` and
+        /// `unsubscribe_for` (ZMQ_XPUB_MANUAL).
+        [XPub]
+        manual: bool as Switch = false, "false";
+        /// A message for each new subscriber, as soon as it has subscribed to it; none if it is empty
+        /// (ZMQ_XPUB_WELCOME_MSG).
+        [XPub]
+        welcome: Bytes as Body = Bytes::new(), "";
         /// Keeps each message until the puller says that it was processed, and gives it to another
         /// one if the first leaves before. A message may then be processed twice, by different
         /// pullers, but none is lost while this socket lives.

@@ -76,7 +76,10 @@ fn only_settings_that_the_socket_has_are_meant() {
 #[test]
 fn a_setting_of_other_sockets_names_them() {
     let of_pub = settings("history=3&conflate=true").unwrap();
-    assert_eq!(text(Sub::builder().settings(&of_pub)), "SUB has no setting `history`: PUB has it");
+    assert_eq!(
+        text(Sub::builder().settings(&of_pub)),
+        "SUB has no setting `history`: PUB and XPUB have it"
+    );
     assert_eq!(
         text(Req::builder().settings(&settings("conflate=true").unwrap())),
         "REQ has no setting `conflate`: PUB and SUB have it"

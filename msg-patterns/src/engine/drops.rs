@@ -23,6 +23,13 @@ impl Net {
         self.peer_mut(peer).dropped_untold += count;
     }
 
+    /// A peer says how many messages this side missed.
+    pub(crate) fn on_lost(&mut self, peer: PeerId, count: u64) {
+        let entry = self.peer_mut(peer);
+        entry.lost = entry.lost.saturating_add(count);
+        self.counters.lost = self.counters.lost.saturating_add(count);
+    }
+
     /// Drops what is queued for a subscriber and has not begun to leave.
     pub(crate) fn drop_unbegun(&mut self, peer: PeerId) {
         let dropped = self.peer_mut(peer).queue.drop_unbegun();

@@ -174,6 +174,11 @@ impl Inbox {
         Some((body, last))
     }
 
+    /// Number and connection of the oldest message, whole or not.
+    pub(crate) fn front(&self) -> Option<(u64, u32)> {
+        self.entries.front().map(|entry| (entry.seq(), entry.epoch()))
+    }
+
     /// Number of the oldest message, if it is whole.
     pub(crate) fn ready_seq(&self) -> Option<u64> {
         self.entries.front().filter(|_| self.is_ready()).map(Entry::seq)

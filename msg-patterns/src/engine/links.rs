@@ -109,6 +109,7 @@ impl<R: Role> Core<R> {
         if accepted {
             self.net.remove_if_read(peer);
         } else if last {
+            self.net.drop_inbox(peer);
             self.net.forget(peer);
         } else {
             self.net.try_again(peer, was_up, why);

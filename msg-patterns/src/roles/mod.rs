@@ -26,7 +26,10 @@ pub(crate) mod pusher;
 pub(crate) mod replier;
 pub(crate) mod requester;
 pub(crate) mod router;
+mod seen;
 pub(crate) mod subscriber;
+pub(crate) mod xpublisher;
+pub(crate) mod xsubscriber;
 
 /// One pattern's end.
 pub(crate) trait Role: Send + 'static {

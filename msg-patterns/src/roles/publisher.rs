@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use msg_proto::fault::Fault;
-use msg_proto::topics::{TopicLimits, TopicTable};
+use msg_proto::topics::{Cancelled, Subscribed, TopicLimits, TopicTable};
 use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;
 
@@ -23,11 +23,11 @@ const TOPICS_BYTES_MAX: usize = 64 << 20;
 
 /// The publishing end.
 pub(crate) struct Publisher {
-    topics: TopicTable<PeerId>,
+    pub(super) topics: TopicTable<PeerId>,
     /// Peers that have said what they want.
     settled: BTreeSet<PeerId>,
     /// What is kept for peers being connected to that have not.
-    held: HashMap<PeerId, Held>,
+    pub(super) held: HashMap<PeerId, Held>,
     invert: bool,
     on_full: OnFull,
     conflate: bool,
@@ -138,7 +138,7 @@ impl Publisher {
         }
     }
 
-    fn give(&self, net: &mut Net, peer: PeerId, message: Message) {
+    pub(super) fn give(&self, net: &mut Net, peer: PeerId, message: Message) {
         if self.has_room(net, peer, message.len() as u64) {
             net.give(peer, Outgoing::new(message, Head::None));
         }
@@ -173,24 +173,28 @@ impl Publisher {
         self.history.push_back(message.clone());
     }
 
-    fn subscribe(
+    pub(super) fn subscribe(
         &mut self,
         net: &mut Net,
         peer: PeerId,
         history: bool,
         topic: &[u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<Subscribed, Fault> {
         let mut past = Vec::new();
         if let Some(held) = self.held.get_mut(&peer) {
             held.history |= history;
         } else if history {
             past.extend(self.past(peer, topic));
         }
-        self.topics.subscribe(peer, topic).map_err(|_| Fault::Limit)?;
+        let subscribed = self.topics.subscribe(peer, topic).map_err(|_| Fault::Limit)?;
         for message in past {
             self.give(net, peer, message);
         }
-        Ok(())
+        Ok(subscribed)
+    }
+
+    pub(super) fn cancel(&mut self, peer: PeerId, topic: &[u8], times: u64) -> Cancelled {
+        self.topics.cancel_times(peer, topic, times)
     }
 
     /// Messages of the past that this topic asks for and no earlier one of the peer did.
@@ -202,7 +206,7 @@ impl Publisher {
     }
 
     /// The peer has said what it wants: it gets what was kept for it, in order.
-    fn settle(&mut self, net: &mut Net, peer: PeerId) {
+    pub(super) fn settle(&mut self, net: &mut Net, peer: PeerId) {
         self.settled.insert(peer);
         let Some(held) = self.held.remove(&peer) else { return };
         let past = if held.history { self.older_than(held.since) } else { 0 };
@@ -230,9 +234,49 @@ impl Publisher {
         matched.len()
     }
 
+    /// What happens to a message for a subscriber without room.
+    pub(super) fn on_full(&self) -> OnFull {
+        self.on_full
+    }
+
     /// How many different topics are subscribed to.
     pub(crate) fn topics(&self) -> usize {
         self.topics.topics()
+    }
+
+    /// A peer is there and says next what it wants.
+    pub(super) fn begin(&mut self, net: &mut Net, peer: PeerId) {
+        self.settled.remove(&peer);
+        if net.peer(peer).is_connector() {
+            // What is still queued for it is in the history too: it gets nothing twice.
+            let returns = !net.peer(peer).queue.is_empty();
+            let since = if returns { 0 } else { self.published };
+            self.held.entry(peer).or_insert_with(|| Held::since(since));
+        }
+    }
+
+    /// The peer is gone, and with it what it wanted.
+    pub(super) fn end(&mut self, net: &mut Net, peer: PeerId) {
+        self.settled.remove(&peer);
+        let held = self.held.remove(&peer);
+        net.count_dropped(peer, held.map_or(0, |held| held.messages.len() as u64));
+    }
+}
+
+/// An end with a publisher in it.
+pub(crate) trait Publishes: Role {
+    fn publisher(&self) -> &Publisher;
+    fn publisher_mut(&mut self) -> &mut Publisher;
+}
+
+impl Publishes for Publisher {
+    fn publisher(&self) -> &Publisher {
+        self
+    }
+
+    #[inline]
+    fn publisher_mut(&mut self) -> &mut Publisher {
+        self
     }
 }
 
@@ -257,29 +301,27 @@ impl Role for Publisher {
     /// A peer that comes back says anew what it wants.
     fn on_up(&mut self, net: &mut Net, peer: PeerId) {
         self.topics.remove_peer(peer);
-        self.settled.remove(&peer);
-        if net.peer(peer).is_connector() {
-            // What is still queued for it is in the history too: it gets nothing twice.
-            let returns = !net.peer(peer).queue.is_empty();
-            let since = if returns { 0 } else { self.published };
-            self.held.entry(peer).or_insert_with(|| Held::since(since));
-        }
+        self.begin(net, peer);
     }
 
     fn on_gone(&mut self, net: &mut Net, peer: PeerId, last: bool) {
         if last {
             self.topics.remove_peer(peer);
-            self.settled.remove(&peer);
-            let held = self.held.remove(&peer);
-            net.count_dropped(peer, held.map_or(0, |held| held.messages.len() as u64));
+            self.end(net, peer);
         }
     }
 
     fn on_frame(&mut self, net: &mut Net, peer: PeerId, frame: &Frame<'_>) -> Result<(), Fault> {
         match *frame {
-            Frame::Subscribe { history, topic } => self.subscribe(net, peer, history, topic),
+            Frame::Subscribe { history, topic } => {
+                self.subscribe(net, peer, history, topic).map(drop)
+            }
             Frame::Cancel { topic } => {
-                self.topics.cancel(peer, topic);
+                self.cancel(peer, topic, 1);
+                Ok(())
+            }
+            Frame::Dropped { count } => {
+                net.on_lost(peer, count);
                 Ok(())
             }
             Frame::Settled => {
@@ -311,7 +353,7 @@ fn is_kept_for(net: &Net, peer: PeerId) -> bool {
     net.peer(peer).is_up() || !net.options.immediate
 }
 
-fn limits(options: &Options) -> TopicLimits {
+pub(super) fn limits(options: &Options) -> TopicLimits {
     TopicLimits {
         topics_per_peer: options.subscriptions_max,
         topic_bytes_max: TOPIC_BYTES_MAX,

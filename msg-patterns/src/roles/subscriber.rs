@@ -17,8 +17,8 @@ use crate::options::Options;
 
 /// The subscribing end.
 pub(crate) struct Subscriber {
-    ready: FairQueue<PeerId>,
-    subscriptions: Subscriptions,
+    pub(super) ready: FairQueue<PeerId>,
+    pub(super) subscriptions: Subscriptions,
     invert: bool,
     /// Which publisher was last reached through a peer: one that came back after a broken
     /// connection is not asked for its history again.
@@ -72,12 +72,18 @@ impl Subscriber {
         next_of_run(&mut self.ready, net, |_, run| run.filter == filter).map(Message::single)
     }
 
+    /// Whether another publisher than before is reached through the peer, if any was.
+    pub(super) fn is_new(&mut self, net: &Net, peer: PeerId) -> bool {
+        let instance = net.peer(peer).info.map(|info| info.instance).unwrap_or_default();
+        self.instances.insert(peer, instance) != Some(instance)
+    }
+
     fn wants(&self, subject: &[u8]) -> bool {
         self.subscriptions.matches(subject) != self.invert
     }
 }
 
-fn tell_all(net: &mut Net, frame: &Frame<'_>) {
+pub(super) fn tell_all(net: &mut Net, frame: &Frame<'_>) {
     for peer in net.peer_ids() {
         if net.peer(peer).is_up() {
             net.control(peer, frame);
@@ -98,8 +104,7 @@ impl Role for Subscriber {
     }
 
     fn on_up(&mut self, net: &mut Net, peer: PeerId) {
-        let instance = net.peer(peer).info.map(|info| info.instance).unwrap_or_default();
-        let history = self.instances.insert(peer, instance) != Some(instance);
+        let history = self.is_new(net, peer);
         for topic in self.subscriptions.iter() {
             net.control(peer, &Frame::Subscribe { history, topic });
         }
@@ -117,9 +122,7 @@ impl Role for Subscriber {
 
     fn on_frame(&mut self, net: &mut Net, peer: PeerId, frame: &Frame<'_>) -> Result<(), Fault> {
         let Frame::Dropped { count } = *frame else { return Err(Fault::Protocol) };
-        let entry = net.peer_mut(peer);
-        entry.lost = entry.lost.saturating_add(count);
-        net.counters.lost = net.counters.lost.saturating_add(count);
+        net.on_lost(peer, count);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 use super::Handle;
 use crate::Error;
 use crate::driver::Patience;
-use crate::roles::publisher::Publisher;
+use crate::roles::publisher::{Publisher, Publishes};
 
 /// Follows how many connected subscribers would get a message with one subject. A handle to its
 /// publisher as any other; made by [`Pub::matching_listener`](crate::Pub::matching_listener).
@@ -45,15 +45,15 @@ impl std::fmt::Debug for MatchingListener {
 }
 
 /// Waits until the number of subscribers of `subject` is as `wanted`, and gives it.
-pub(super) fn wait(
-    handle: &Handle<Publisher>,
+pub(super) fn wait<R: Publishes>(
+    handle: &Handle<R>,
     subject: &[u8],
     timeout: Duration,
     waits_for: &str,
     wanted: impl Fn(usize) -> bool,
 ) -> Result<usize, Error> {
     let found = handle.recv_until(Patience::For(timeout), |core| {
-        Some(core.role.matching(&core.net, subject)).filter(|&count| wanted(count))
+        Some(core.role.publisher().matching(&core.net, subject)).filter(|&count| wanted(count))
     });
     found.map_err(|error| match error.kind() {
         crate::ErrorKind::TimedOut => Error::timed_out(waits_for),

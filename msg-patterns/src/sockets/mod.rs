@@ -6,14 +6,18 @@ mod dealer;
 mod matching;
 mod pair;
 mod publish;
+mod publishing;
 mod pull;
 mod push;
 mod readiness;
+mod receiving;
 mod reply;
 mod request;
 mod router;
 mod subscribe;
 mod two_way;
+mod xpub;
+mod xsub;
 
 pub use asynchronous::{Drain, Incoming, MonitorStream, Outgoing, Source};
 pub use dealer::Dealer;
@@ -27,6 +31,8 @@ pub use reply::{Rep, Request};
 pub use request::Req;
 pub use router::Router;
 pub use subscribe::Sub;
+pub use xpub::XPub;
+pub use xsub::XSub;
 
 pub(crate) use common::Handle;
 

@@ -90,7 +90,7 @@ macro_rules! ready {
         }
     )*};
 }
-ready!(Incoming, Receives, readable: Dealer Pair Pull Rep Req Router Sub);
+ready!(Incoming, Receives, readable: Dealer Pair Pull Rep Req Router Sub XPub XSub);
 ready!(Room, Sends, writable: Dealer Pair Push);
 
 /// Names what a [`Poller`] waits for.

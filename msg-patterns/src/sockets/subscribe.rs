@@ -1,11 +1,11 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use msg_proto::types::SocketType;
 
 use super::common::common_calls;
+use super::receiving::receiving_calls;
 use super::{Handle, OpenOptions, Socket};
-use crate::driver::Patience;
+use crate::engine::Core;
 use crate::roles::publisher::TOPIC_BYTES_MAX;
 use crate::roles::subscriber::Subscriber;
 use crate::{Context, Error, ErrorKind, Message};
@@ -26,6 +26,7 @@ pub struct Sub {
 }
 
 common_calls!(Sub);
+receiving_calls!(Sub);
 
 impl Socket for Sub {
     const TYPE: SocketType = SocketType::Sub;
@@ -45,11 +46,7 @@ impl Sub {
     /// `TooLong` for a topic over 32 KiB, `Terminated`.
     pub fn subscribe(&self, topic: impl AsRef<[u8]>) -> Result<(), Error> {
         let topic = topic.as_ref();
-        if topic.len() > TOPIC_BYTES_MAX {
-            let text =
-                format!("a topic has at most {TOPIC_BYTES_MAX} bytes, this has {}", topic.len());
-            return Err(Error::new(ErrorKind::TooLong, text));
-        }
+        check(topic)?;
         self.handle.shared.command(|core| core.role.subscribe(&mut core.net, topic))
     }
 
@@ -62,83 +59,6 @@ impl Sub {
         self.handle.shared.command(|core| core.role.unsubscribe(&mut core.net, topic))
     }
 
-    /// Receives, waiting for a message.
-    ///
-    /// # Errors
-    /// `Terminated`.
-    pub fn recv(&self) -> Result<Message, Error> {
-        self.recv_until(Patience::Endless)
-    }
-
-    /// Receives, waiting for at most `timeout`.
-    ///
-    /// # Errors
-    /// `TimedOut` or `Terminated`.
-    pub fn recv_timeout(&self, timeout: Duration) -> Result<Message, Error> {
-        self.recv_until(Patience::For(timeout))
-    }
-
-    fn recv_until(&self, patience: Patience) -> Result<Message, Error> {
-        match self.receive_at_once() {
-            Some(message) => Ok(message),
-            None => self.handle.recv_until(patience, |core| core.role.receive(&mut core.net)),
-        }
-    }
-
-    fn receive_at_once(&self) -> Option<Message> {
-        self.handle.shared.take_at_once(|core| core.role.receive_at_once(&mut core.net))
-    }
-
-    /// Receives up to `max` messages behind those in `messages`, waiting for the first one; says how
-    /// many came. Takes less for each than receiving them one by one.
-    ///
-    /// # Errors
-    /// `Terminated`.
-    pub fn recv_many(&self, messages: &mut Vec<Message>, max: usize) -> Result<usize, Error> {
-        self.recv_many_until(messages, max, Patience::Endless)
-    }
-
-    /// As `recv_many`, waiting for the first one for at most `timeout`.
-    ///
-    /// # Errors
-    /// `TimedOut` or `Terminated`.
-    pub fn recv_many_timeout(
-        &self,
-        messages: &mut Vec<Message>,
-        max: usize,
-        timeout: Duration,
-    ) -> Result<usize, Error> {
-        self.recv_many_until(messages, max, Patience::For(timeout))
-    }
-
-    fn recv_many_until(
-        &self,
-        messages: &mut Vec<Message>,
-        max: usize,
-        patience: Patience,
-    ) -> Result<usize, Error> {
-        if max == 0 {
-            return Ok(0);
-        }
-        messages.push(self.recv_until(patience)?);
-        Ok(1 + self.receive_many(messages, max - 1))
-    }
-
-    pub(super) fn receive_many(&self, messages: &mut Vec<Message>, max: usize) -> usize {
-        self.handle.recv_many(messages, max, |core| core.role.receive_at_once(&mut core.net))
-    }
-
-    /// Receives if a message is here now.
-    ///
-    /// # Errors
-    /// `WouldBlock` or `Terminated`.
-    pub fn try_recv(&self) -> Result<Message, Error> {
-        match self.receive_at_once() {
-            Some(message) => Ok(message),
-            None => self.handle.try_recv_with(|core| core.role.receive(&mut core.net)),
-        }
-    }
-
     /// How many messages publishers said they dropped for this subscriber; per publisher in
     /// [`peers`](Sub::peers).
     pub fn lost(&self) -> u64 {
@@ -149,4 +69,23 @@ impl Sub {
     pub fn close(self) {
         self.handle.close();
     }
+
+    #[inline(always)]
+    fn take_at_once(core: &mut Core<Subscriber>) -> Option<Message> {
+        core.role.receive_at_once(&mut core.net)
+    }
+
+    pub(super) fn take(core: &mut Core<Subscriber>) -> Option<Message> {
+        core.role.receive(&mut core.net)
+    }
+}
+
+/// # Errors
+/// `TooLong` for a topic over its limit.
+pub(super) fn check(topic: &[u8]) -> Result<(), Error> {
+    if topic.len() <= TOPIC_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format!("a topic has at most {TOPIC_BYTES_MAX} bytes, this has {}", topic.len());
+    Err(Error::new(ErrorKind::TooLong, text))
 }

@@ -29,3 +29,5 @@ mod router;
 mod sockets;
 mod subscribe;
 mod threads;
+mod xpub;
+mod xsub;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use msg_patterns::{
     Addr, Builder, Context, Counters, Dealer, Error, Monitor, MonitorEvent, PeerStats, Pub, Pull,
-    Push, Rep, Req, Router, Socket, Sub,
+    Push, Rep, Req, Router, Socket, Sub, XPub, XSub,
 };
 use msg_proto::types::SocketType;
 
@@ -105,6 +105,8 @@ plugs! {
     Rep => Rep,
     Dealer => Dealer,
     Router => Router,
+    XPub => XPub,
+    XSub => XSub,
 }
 
 /// The pairs that may talk to each other here, both ways round.

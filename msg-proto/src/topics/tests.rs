@@ -259,3 +259,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn xpub_05_a_peer_that_leaves_names_what_goes_with_it() {
+    let mut table = table();
+    for (peer, topic) in [(1, &b"b"[..]), (1, b""), (1, b"b"), (2, b"b")] {
+        table.subscribe(peer, topic).unwrap();
+    }
+    let counts: Vec<_> = table.counts_of(1).map(|(topic, count)| (topic.to_vec(), count)).collect();
+    assert_eq!(counts, [(vec![], 1), (b"b".to_vec(), 2)]);
+    let mut told = Vec::new();
+    table.remove_peer_with(1, |topic, count, last| told.push((topic.to_vec(), count, last)));
+    assert_eq!(told, [(vec![], 1, true), (b"b".to_vec(), 2, false)]);
+    assert_eq!((table.counts_of(1).count(), found(&table, b"b")), (0, vec![2]));
+}
+
+#[test]
+fn several_subscriptions_are_taken_back_at_once() {
+    let mut table = table();
+    (0..3).for_each(|_| assert!(table.subscribe(1, b"a").is_ok()));
+    assert!(!table.cancel_times(1, b"a", 2).last_of_peer);
+    assert!(table.cancel_times(1, b"a", 9).last_of_topic);
+    assert!(!table.cancel_times(1, b"a", 1).known);
+}

@@ -10,8 +10,9 @@ use crate::driver::Ticket;
 use crate::engine::Core;
 use crate::roles::pusher::Pusher;
 use crate::sockets::Sealed;
-use crate::sockets::publish::publish;
-use crate::{Dealer, ErrorKind, Message, Pair, Pub, Push, SendError};
+use crate::sockets::publishing::publish;
+use crate::sockets::xsub;
+use crate::{Dealer, ErrorKind, Message, Pair, Pub, Push, SendError, XPub, XSub};
 
 /// A socket to send to, as a sink; made by `sink` of [`Pub`], [`Push`] and others that send. It is a
 /// handle of its own to the socket.
@@ -150,3 +151,5 @@ drain!(Push, |core: &mut Core<Pusher>, message| core.role.push(&mut core.net, me
 drain!(Pub, publish);
 drain!(Dealer, Dealer::give);
 drain!(Pair, Pair::give);
+drain!(XPub, publish);
+drain!(XSub, xsub::give);

@@ -10,7 +10,10 @@ use crate::roles::Role;
 use crate::sockets::Sealed;
 use crate::sockets::reply::receive;
 use crate::sockets::router::take;
-use crate::{Dealer, Message, Pair, Pull, Rep, Request, Router, RoutingId, Sub};
+use crate::sockets::xpub;
+use crate::{
+    Dealer, Message, Pair, Pull, Rep, Request, Router, RoutingId, Sub, Upstream, XPub, XSub,
+};
 
 /// What comes in at a socket, as a stream; made by `stream` of [`Sub`], [`Pull`], [`Rep`] and
 /// other sockets that receive. It is a handle of its own to the socket. It ends when the socket is closed or its context shuts down.
@@ -108,8 +111,20 @@ macro_rules! source {
 source!(
     Sub,
     Message,
-    |_: &Sub, core: &mut Core<crate::roles::subscriber::Subscriber>| core.role.receive(&mut core.net),
+    |_: &Sub, core: &mut Core<crate::roles::subscriber::Subscriber>| Sub::take(core),
     /// What matches the subscriptions, as a stream.
+);
+source!(
+    XSub,
+    Message,
+    |_: &XSub, core: &mut Core<crate::roles::xsubscriber::XSubscriber>| XSub::take(core),
+    /// The messages as a stream.
+);
+source!(
+    XPub,
+    Upstream,
+    |_: &XPub, core: &mut Core<crate::roles::xpublisher::XPublisher>| xpub::take(core),
+    /// What comes up from subscribers, as a stream.
 );
 source!(
     Pull,
