@@ -76,12 +76,3 @@ pub use sockets::{
 pub use sockets::{Drain, Incoming, MonitorStream, Outgoing, Source};
 pub use sockets::{PollKey, Poller, Readiness, Receives, Sends};
 pub use subscription::{Subscription, Upstream};
-
-/// The code in the documentation is compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/configuration.md")]
-struct ConfigurationPage;
-
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/embedding.md")]
-struct EmbeddingPage;

@@ -8,6 +8,8 @@ mod circumstances;
 mod conformance;
 mod files;
 mod guest;
+#[cfg(test)]
+mod guide;
 mod instructions;
 mod layers;
 mod left_out;

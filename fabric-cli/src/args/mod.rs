@@ -2,7 +2,11 @@
 
 mod common;
 mod feed;
+#[cfg(test)]
+mod guide;
 mod perf;
+#[cfg(test)]
+mod shell;
 mod softroce;
 mod store;
 

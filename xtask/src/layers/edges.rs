@@ -58,6 +58,7 @@ const ROLES: &[(&str, Role)] = &[
     ("telemetry", Role::Tool),
     ("work-queue", Role::Tool),
     ("request-router", Role::Tool),
+    ("guide", Role::Tool),
     ("fabric-cli", Role::Command),
     ("xtask", Role::Tasks),
 ];
