@@ -74,5 +74,6 @@ pub use sockets::{
     XSub,
 };
 pub use sockets::{Drain, Incoming, MonitorStream, Outgoing, Source};
+pub use sockets::{Passed, Proxy, ProxyControl, ProxyStats};
 pub use sockets::{PollKey, Poller, Readiness, Receives, Sends};
 pub use subscription::{Subscription, Upstream};

@@ -74,7 +74,8 @@ impl XSubscriber {
         done
     }
 
-    fn send_up(&mut self, net: &mut Net, message: Message) {
+    /// Sends the message to all publishers with room, whatever it begins with.
+    pub(crate) fn send_up(&mut self, net: &mut Net, message: Message) {
         net.counters.accepted += 1;
         let size = message.len() as u64;
         let mut with_room = std::mem::take(&mut self.with_room);

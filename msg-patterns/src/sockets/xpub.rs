@@ -35,7 +35,7 @@ use crate::{Context, Error, ErrorKind, Message, SendError, Subscription, Upstrea
 /// ```
 #[derive(Clone)]
 pub struct XPub {
-    pub(crate) handle: Arc<Handle<XPublisher>>,
+    pub(super) handle: Arc<Handle<XPublisher>>,
 }
 
 common_calls!(XPub);

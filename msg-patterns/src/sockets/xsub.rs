@@ -30,7 +30,7 @@ use crate::{Context, Error, Message, SendError, Subscription};
 /// ```
 #[derive(Clone)]
 pub struct XSub {
-    pub(crate) handle: Arc<Handle<XSubscriber>>,
+    pub(super) handle: Arc<Handle<XSubscriber>>,
 }
 
 common_calls!(XSub);

@@ -20,6 +20,7 @@ mod pipe;
 mod pipe_ack;
 mod poll;
 mod process;
+mod proxy;
 mod publish;
 mod pubsub;
 mod reply;

@@ -53,6 +53,11 @@ impl<R: Role, H: Deref<Target = Handle<R>>> Place<R, H> {
         send(&self.handle, &mut self.ticket, task, outbox, attempt)
     }
 
+    /// The task waits no more.
+    pub(crate) fn forget(&mut self) {
+        self.handle.shared.forget(&mut self.ticket);
+    }
+
     pub(crate) fn close(&mut self, task: &mut Context<'_>) -> Poll<()> {
         self.handle.poll_close(&mut self.ticket, task)
     }
