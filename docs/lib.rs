@@ -39,3 +39,7 @@ struct QuickStart;
 #[cfg(doctest)]
 #[doc = include_str!("tuning.md")]
 struct Tuning;
+
+#[cfg(all(doctest, feature = "all"))]
+#[doc = include_str!("typed.md")]
+struct TypedPage;

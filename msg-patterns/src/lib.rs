@@ -29,7 +29,9 @@
 //! - `libfabric`: libfabric's providers behind `ofi+tcp://`, `ofi+shm://` and others; the library is loaded
 //!   at run time.
 //! - `metrics`: counters and histograms through the `metrics` facade, by `Context::publish_metrics`.
-//! - `serde`: [`Settings`] in files.
+//! - `serde`: [`Settings`] in files; values in messages by a codec of your own (`Codec`, `Typed`).
+//! - `json`: values in messages as JSON, and `serde`.
+//! - `postcard`: values in messages as postcard, and `serde`.
 //! - `tokio`: sockets made inside a tokio runtime are driven by it, without a thread of their own.
 
 #![forbid(unsafe_code)]
@@ -54,10 +56,20 @@ mod routing;
 mod runtime;
 mod sockets;
 mod subscription;
+#[cfg(feature = "serde")]
+mod typed;
 pub mod units;
 
 #[cfg(feature = "metrics")]
 pub use self::metrics::{Metric, MetricKind};
+#[cfg(feature = "json")]
+pub use self::typed::Json;
+#[cfg(feature = "postcard")]
+pub use self::typed::Postcard;
+#[cfg(feature = "serde")]
+pub use self::typed::{
+    Cause, Codec, CodecError, Encoder, Typed, TypedRecvError, TypedSendError, Undecoded,
+};
 pub use bytes::Bytes;
 pub use configure::{Setting, Settings};
 pub use context::Context;
