@@ -39,7 +39,7 @@ impl Input {
     ) -> Result<Self, Failure> {
         let source = Source::open(feed, interrupt)?;
         let left = tuning.count.unwrap_or(u64::MAX);
-        Ok(Self { source, interrupt: interrupt.clone(), left, bytes_max: tuning.max_size })
+        Ok(Self { source, interrupt: interrupt.clone(), left, bytes_max: tuning.queues.max_size })
     }
 
     /// How many messages there will be, where that can be known.

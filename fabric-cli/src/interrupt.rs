@@ -70,6 +70,16 @@ impl Interrupt {
         self.0.hit.load(Ordering::SeqCst)
     }
 
+    /// Waits for a signal.
+    ///
+    /// # Errors
+    /// `Failed` when the host refuses.
+    pub(crate) fn wait(&self) -> Result<(), Failure> {
+        // Readable once hit.
+        let waited = self.wait_readable(&self.0.hung_up);
+        waited.map(drop).map_err(Failure::io("cannot wait for a signal"))
+    }
+
     /// Waits until `source` can be read; `false` when a signal came instead.
     fn wait_readable(&self, source: impl AsFd) -> io::Result<bool> {
         let source = source.as_fd();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use indicatif::{HumanBytes, HumanCount};
+use msg_patterns::ProxyStats;
 use serde::{Deserialize, Serialize};
 
 /// Who reads standard error.
@@ -34,6 +35,66 @@ pub(crate) enum Line {
     },
     /// The end of the run.
     Summary(Summary),
+    /// The end of a proxy's run.
+    Passage(Passage),
+}
+
+/// What a proxy did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Passage {
+    /// The kind of proxy.
+    pub(crate) kind: String,
+    /// From its begin to a signal.
+    pub(crate) seconds: f64,
+    /// Messages passed on from front to back, and their bytes.
+    pub(crate) to_back: u64,
+    pub(crate) to_back_bytes: u64,
+    /// The same from back to front; subscriptions count.
+    pub(crate) to_front: u64,
+    pub(crate) to_front_bytes: u64,
+    /// Messages that could not be passed on to anybody.
+    pub(crate) refused: u64,
+    /// Messages dropped by either side, or held at the end.
+    pub(crate) dropped: u64,
+    /// Copies that were captured, and those that were not.
+    pub(crate) captured: u64,
+    pub(crate) not_captured: u64,
+}
+
+impl Passage {
+    pub(crate) fn new(kind: &str, seconds: f64, stats: &ProxyStats, dropped: u64) -> Self {
+        Self {
+            kind: kind.into(),
+            seconds,
+            to_back: stats.to_back.messages,
+            to_back_bytes: stats.to_back.bytes,
+            to_front: stats.to_front.messages,
+            to_front_bytes: stats.to_front.bytes,
+            refused: stats.refused,
+            dropped: dropped + stats.to_back.held + stats.to_front.held,
+            captured: stats.captured,
+            not_captured: stats.not_captured,
+        }
+    }
+
+    fn text(&self) -> String {
+        let way = |messages, bytes| format!("{}, {}", count(messages), HumanBytes(bytes));
+        let mut text = format!(
+            "fabric proxy {}: {} to the back, {} to the front in {}",
+            self.kind,
+            way(self.to_back, self.to_back_bytes),
+            way(self.to_front, self.to_front_bytes),
+            show_time(self.seconds)
+        );
+        if self.captured > 0 {
+            text += &format!(", {} captured", HumanCount(self.captured));
+        }
+        text + &named(&[
+            (self.refused, "refused"),
+            (self.dropped, "dropped"),
+            (self.not_captured, "not captured"),
+        ])
+    }
 }
 
 /// What a run did.
@@ -82,6 +143,7 @@ impl Line {
             Self::Listening { addr } => format!("fabric: listening on {addr}"),
             Self::Note { text } => format!("fabric: note: {text}"),
             Self::Summary(summary) => summary.text(),
+            Self::Passage(passage) => passage.text(),
         }
     }
 }
@@ -89,10 +151,9 @@ impl Line {
 impl Summary {
     fn text(&self) -> String {
         let mut text = format!(
-            "fabric {}: {} {}, {} in {}",
+            "fabric {}: {}, {} in {}",
             self.command,
-            HumanCount(self.messages),
-            if self.messages == 1 { "message" } else { "messages" },
+            count(self.messages),
             HumanBytes(self.bytes),
             show_time(self.seconds)
         );
@@ -124,15 +185,24 @@ impl Summary {
     }
 
     fn troubles(&self) -> String {
-        let counts = [
+        named(&[
             (self.dropped, "dropped"),
             (self.lost, "lost"),
             (self.redelivered, "redelivered"),
             (self.failed, "failed commands"),
-        ];
-        let named = counts.iter().filter(|(count, _)| *count > 0);
-        named.map(|(count, name)| format!(", {} {name}", HumanCount(*count))).collect()
+        ])
     }
+}
+
+fn count(messages: u64) -> String {
+    let word = if messages == 1 { "message" } else { "messages" };
+    format!("{} {word}", HumanCount(messages))
+}
+
+/// Those of the counts that there is something to say of.
+fn named(counts: &[(u64, &str)]) -> String {
+    let named = counts.iter().filter(|(count, _)| *count > 0);
+    named.map(|(count, name)| format!(", {} {name}", HumanCount(*count))).collect()
 }
 
 fn show_time(seconds: f64) -> String {

@@ -1,13 +1,14 @@
-//! What the six sockets have in common.
+//! What the sockets have in common.
 
 use std::time::Duration;
 
 use msg_patterns::{
-    Addr, Counters, Error, Message, Monitor, PeerStats, Pub, Pull, Push, Rep, Req, Socket, Sub,
+    Addr, Counters, Dealer, Error, Message, Monitor, PeerStats, Pub, Pull, Push, Rep, Req, Router,
+    Socket, Sub, XPub, XSub,
 };
 
 /// Any socket.
-pub(crate) trait Endpoint: Socket + Clone {
+pub(crate) trait Endpoint: Socket + Clone + Send {
     /// As the socket's own.
     fn bind(&self, addr: &str) -> Result<Addr, Error>;
     /// As the socket's own.
@@ -47,7 +48,7 @@ macro_rules! endpoints {
     )*};
 }
 
-endpoints!(Pub, Sub, Push, Pull, Req, Rep);
+endpoints!(Pub, Sub, Push, Pull, Req, Rep, XPub, XSub, Router, Dealer);
 
 /// A socket that only receives.
 pub(crate) trait Inbound: Endpoint {

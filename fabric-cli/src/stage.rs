@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use msg_patterns::{Builder, Context, Counters};
 
@@ -40,7 +41,17 @@ impl Stage {
     pub(crate) fn new(global: &Global, tuning: &Tuning) -> Result<Self, Failure> {
         let context = Context::new();
         let shut_down = context.clone();
-        let interrupt = Interrupt::listen(tuning.grace(), move || shut_down.shutdown())?;
+        let interrupt = Interrupt::listen(tuning.queues.grace(), move || shut_down.shutdown())?;
+        Ok(Self { context, interrupt, style: global.report, notes: RefCell::default() })
+    }
+
+    /// As `new`, for who looks out for a signal itself and ends within `grace`.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub(crate) fn watchful(global: &Global, grace: Duration) -> Result<Self, Failure> {
+        let interrupt = Interrupt::listen(grace, || {})?;
+        let context = Context::new();
         Ok(Self { context, interrupt, style: global.report, notes: RefCell::default() })
     }
 
@@ -87,7 +98,7 @@ impl Stage {
     }
 
     /// Nothing worth a note is left unsaid. All sockets are closed by now.
-    fn join_notes(&self) {
+    pub(crate) fn join_notes(&self) {
         for notes in self.notes.take() {
             // A thread that failed has said so.
             drop(notes.join());

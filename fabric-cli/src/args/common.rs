@@ -22,7 +22,7 @@ pub(crate) struct Ends {
     pub(crate) connect: Vec<String>,
 }
 
-/// Settings of any socket.
+/// Settings of any socket, and when to end.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct Tuning {
@@ -38,6 +38,14 @@ pub(crate) struct Tuning {
     /// Print the sum of the SHA-256 of each message, which does not depend on their order
     #[arg(long)]
     pub(crate) checksum_sum: bool,
+    #[command(flatten)]
+    pub(crate) queues: Queues,
+}
+
+/// Settings of any socket.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct Queues {
     /// Messages queued for each peer, on either side; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 1000)]
     hwm: usize,
@@ -62,16 +70,20 @@ pub(crate) struct Tuning {
 /// How long a run may take to end after a signal when `--linger` does not say.
 const GRACE: Duration = Duration::from_secs(5);
 
-impl Tuning {
-    /// A builder with these settings.
-    pub(crate) fn apply<S: Socket>(&self, builder: Builder<S>) -> Builder<S> {
+impl Queues {
+    /// A builder with these settings; `timeout` is how long to wait at the end where they don't say.
+    pub(crate) fn apply<S: Socket>(
+        &self,
+        builder: Builder<S>,
+        timeout: Option<Duration>,
+    ) -> Builder<S> {
         builder
             .send_hwm(self.hwm)
             .recv_hwm(self.hwm)
             .send_hwm_bytes(self.hwm_bytes)
             .recv_hwm_bytes(self.hwm_bytes)
             .message_bytes_max(self.max_size)
-            .linger(self.linger.or(self.timeout).map_or(Linger::Forever, Linger::For))
+            .linger(self.linger.or(timeout).map_or(Linger::Forever, Linger::For))
             .heartbeat_interval(self.heartbeat.unwrap_or_default())
             .busy_poll(self.busy_poll.unwrap_or_default())
     }
@@ -79,6 +91,13 @@ impl Tuning {
     /// How long a run may take to end after a signal.
     pub(crate) fn grace(&self) -> Duration {
         self.linger.unwrap_or(GRACE)
+    }
+}
+
+impl Tuning {
+    /// A builder with these settings.
+    pub(crate) fn apply<S: Socket>(&self, builder: Builder<S>) -> Builder<S> {
+        self.queues.apply(builder, self.timeout)
     }
 
     /// The checksums asked for.

@@ -5,6 +5,7 @@ mod feed;
 #[cfg(test)]
 mod guide;
 mod perf;
+mod proxy;
 #[cfg(test)]
 mod shell;
 mod softroce;
@@ -16,9 +17,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use msg_patterns::Addr;
 
-pub(crate) use common::{Ends, Tuning};
+pub(crate) use common::{Ends, Queues, Tuning};
 pub(crate) use feed::Feed;
 pub(crate) use perf::{How, PerfCommand};
+pub(crate) use proxy::{ProxyArgs, ProxyKind};
 pub(crate) use softroce::SoftRoce;
 pub(crate) use store::Store;
 
@@ -28,7 +30,8 @@ use crate::report::Style;
 use crate::top::TopArgs;
 use crate::units::{parse_fabric, parse_place, parse_time};
 
-/// Messaging patterns over any fabric: PUB/SUB, PUSH/PULL and REQ/REP from the shell.
+/// Messaging patterns over any fabric: PUB/SUB, PUSH/PULL and REQ/REP from the shell, and proxies
+/// between them.
 ///
 /// Addresses are written like tcp://127.0.0.1:5555, `tcp://[::1]:5555`, tcp://host:5555, tcp://*:5555
 /// (all interfaces) or tcp://eth0:5555; port 0 picks a free one. Built with the feature `softroce`,
@@ -76,6 +79,8 @@ pub(crate) enum Command {
     Req(ReqArgs),
     /// Reply: answer each request with itself or with the output of a command
     Rep(RepArgs),
+    /// Carry messages between two sides until a signal comes: published ones, work, or requests
+    Proxy(ProxyArgs),
     /// Show all three patterns at work between processes on this machine, and check every delivery
     Demo(DemoArgs),
     /// List, make and remove soft-RoCE links: RDMA devices made of software

@@ -1,6 +1,7 @@
 //! The subcommands.
 
 mod perf;
+mod proxy;
 mod publish;
 mod pull;
 mod push;
@@ -30,6 +31,7 @@ pub(crate) fn run(command: Command, global: &Global) -> Result<(), Failure> {
         Command::Pull(args) => pull::run(&args, global),
         Command::Req(args) => request::run(&args, global),
         Command::Rep(args) => reply::run(&args, global),
+        Command::Proxy(args) => proxy::run(&args, global),
         Command::Demo(args) => demo::run(&args, global),
         Command::Softroce(what) => softroce::run(&what),
         Command::Perf(args) => perf::run(&args, global),
