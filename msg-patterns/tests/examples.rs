@@ -2,6 +2,8 @@
 
 #[path = "../examples/epoll.rs"]
 mod epoll;
+#[path = "../examples/forwarder.rs"]
+mod forwarder;
 #[path = "../examples/mio.rs"]
 mod mio_loop;
 #[path = "../examples/pubsub.rs"]
@@ -33,6 +35,11 @@ fn the_example_of_req_and_rep_ends_well() {
 #[test]
 fn the_example_of_a_router_with_workers_ends_well() {
     router::main().unwrap();
+}
+
+#[test]
+fn the_example_of_a_forwarder_ends_well() {
+    forwarder::main().unwrap();
 }
 
 #[test]
