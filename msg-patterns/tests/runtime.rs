@@ -30,7 +30,9 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
 
 #[test]
 fn a_runtime_drives_its_sockets_until_it_ends() {
-    round_trips_need_no_thread_of_ours();
+    for addr in addrs() {
+        round_trips_need_no_thread_of_ours(&addr);
+    }
     deadlines_are_kept();
     blocking_calls_work_on_and_off_the_runtime();
     assert_eq!(own_threads(), 0);
@@ -38,12 +40,23 @@ fn a_runtime_drives_its_sockets_until_it_ends() {
     a_thread_takes_over_when_the_runtime_ends();
 }
 
-fn round_trips_need_no_thread_of_ours() {
+/// Where to listen: over TCP, and over what this host's libfabric has.
+fn addrs() -> Vec<String> {
+    let mut addrs = vec![ANYWHERE.to_owned()];
+    let shm = format!("ofi+shm://runtime-{}:0", std::process::id());
+    let further = ["ofi+tcp://127.0.0.1:0".to_owned(), shm];
+    let there = |addr: &String| Context::new().open_domain(&addr.parse().unwrap()).is_ok();
+    addrs.extend(further.into_iter().filter(there));
+    println!("over {addrs:?}");
+    addrs
+}
+
+fn round_trips_need_no_thread_of_ours(addr: &str) {
     runtime().block_on(async {
         let context = Context::new();
         let rep = Rep::new(&context).unwrap();
         let req = Req::new(&context).unwrap();
-        req.connect(&rep.bind(ANYWHERE).unwrap().to_string()).unwrap();
+        req.connect(&rep.bind(addr).unwrap().to_string()).unwrap();
         let server = tokio::spawn({
             let rep = rep.clone();
             async move {

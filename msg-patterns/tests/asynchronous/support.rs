@@ -4,6 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::process::abort;
 use std::sync::Arc;
+#[cfg(feature = "libfabric")]
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll};
@@ -23,6 +25,25 @@ macro_rules! everywhere {
         $( $(#[$meta])* async fn $name($on: $crate::support::On) $body )*
         everywhere! { @each sim sim $($name)* }
         everywhere! { @each tcp tcp $($name)* }
+        #[cfg(feature = "libfabric")]
+        everywhere! { @few ofi_tcp ofi_tcp $($name)* }
+        #[cfg(feature = "libfabric")]
+        everywhere! { @few ofi_shm ofi_shm $($name)* }
+    };
+    // A runtime that drives sockets, and an executor whose sockets the context's thread drives.
+    (@few $module:ident $net:ident $($name:ident)*) => {
+        mod $module {
+            mod tokio_of_one_thread {
+                $( #[test] fn $name() {
+                    $crate::support::Exec::one_thread().run($crate::support::Net::$net(), super::super::$name);
+                } )*
+            }
+            mod async_executor {
+                $( #[test] fn $name() {
+                    $crate::support::Exec::small().run($crate::support::Net::$net(), super::super::$name);
+                } )*
+            }
+        }
     };
     (@each $module:ident $net:ident $($name:ident)*) => {
         mod $module {
@@ -50,6 +71,9 @@ macro_rules! everywhere {
 pub(crate) enum Net {
     Sim(SimFabric),
     Tcp,
+    /// An address of libfabric to listen at.
+    #[cfg(feature = "libfabric")]
+    Ofi(&'static str),
 }
 
 impl Net {
@@ -61,11 +85,40 @@ impl Net {
         Self::Tcp
     }
 
+    /// libfabric's tcp, where this host has it.
+    #[cfg(feature = "libfabric")]
+    pub(crate) fn ofi_tcp() -> Option<Self> {
+        Self::ofi("ofi+tcp://127.0.0.1:0")
+    }
+
+    /// libfabric's shared memory, where this host has it.
+    #[cfg(feature = "libfabric")]
+    pub(crate) fn ofi_shm() -> Option<Self> {
+        static ADDR: LazyLock<String> =
+            LazyLock::new(|| format!("ofi+shm://tasks-{}:0", std::process::id()));
+        Self::ofi(&ADDR)
+    }
+
+    /// With `FABRIC_REQUIRE_LIBFABRIC=1` the host must have it.
+    #[cfg(feature = "libfabric")]
+    fn ofi(addr: &'static str) -> Option<Self> {
+        match msg_patterns::Context::new().open_domain(&addr.parse().unwrap()) {
+            Ok(_) => Some(Self::Ofi(addr)),
+            Err(error) => {
+                let required =
+                    std::env::var("FABRIC_REQUIRE_LIBFABRIC").is_ok_and(|set| set == "1");
+                assert!(!required, "{error}");
+                println!("skipped: {error}");
+                None
+            }
+        }
+    }
+
     /// A context of its own on the fabric.
     pub(crate) fn context(&self) -> msg_patterns::Context {
         match self {
             Self::Sim(fabric) => msg_patterns::Context::new().with_fabric(fabric.clone()),
-            Self::Tcp => msg_patterns::Context::new(),
+            _ => msg_patterns::Context::new(),
         }
     }
 
@@ -74,6 +127,8 @@ impl Net {
         match self {
             Self::Sim(_) => "sim://host:0",
             Self::Tcp => "tcp://127.0.0.1:0",
+            #[cfg(feature = "libfabric")]
+            Self::Ofi(addr) => addr,
         }
     }
 }
@@ -106,7 +161,13 @@ impl Exec {
         Self::Small(Arc::new(Executor::new()))
     }
 
-    pub(crate) fn run<F: Future<Output = ()> + Send>(self, net: Net, test: impl FnOnce(On) -> F) {
+    /// Runs a test over a fabric, if the host has it.
+    pub(crate) fn run<F: Future<Output = ()> + Send>(
+        self,
+        net: impl Into<Option<Net>>,
+        test: impl FnOnce(On) -> F,
+    ) {
+        let Some(net) = net.into() else { return };
         let _watchdog = Watchdog::new();
         let test = test(On { net, exec: self.clone() });
         match &self {
