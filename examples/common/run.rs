@@ -1,6 +1,6 @@
 //! Runs a service as its users do.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Where its parts meet.
 #[derive(Debug, Clone, Copy)]
@@ -32,4 +32,15 @@ pub(crate) fn program(path: &str, args: &[&str]) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
     text(&output.stdout)
+}
+
+/// Runs it for a reader that has gone: it must end well and without a word of complaint.
+pub(crate) fn without_reader(path: &str, args: &[&str]) {
+    let mut command = Command::new(path);
+    command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && complaint.is_empty(), "{}: {complaint}", output.status);
 }

@@ -7,13 +7,17 @@
 #![forbid(unsafe_code)]
 
 mod route;
+#[path = "../../common/say.rs"]
+mod say;
 
+use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use msg_patterns::{Context, Dealer, Error, Req, RoutingId};
 use route::{EXPIRED, READY, Router};
+use say::{ended, say};
 
 /// Longer than anything takes here.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -54,14 +58,18 @@ enum Part {
     },
 }
 
-fn main() -> Result<(), Error> {
+fn main() -> ExitCode {
+    ended(run())
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
     let cli = Cli::parse();
     let context = Context::new();
     match cli.part {
         None => show(&context, &cli.addr),
         Some(Part::Route { addr, deadline_ms }) => {
             let router = Router::new(&context, &addr, Duration::from_millis(deadline_ms))?;
-            println!("routing at {}", router.addr());
+            say(format_args!("routing at {}", router.addr()))?;
             router.run();
             Ok(())
         }
@@ -69,15 +77,12 @@ fn main() -> Result<(), Error> {
             work(&worker(&context, &addr)?);
             Ok(())
         }
-        Some(Part::Ask { addr, number }) => {
-            println!("{}", ask(&client(&context, &addr)?, &number)?);
-            Ok(())
-        }
+        Some(Part::Ask { addr, number }) => Ok(say(ask(&client(&context, &addr)?, &number)?)?),
     }
 }
 
 /// Three workers get thirty requests from three clients; one request never ends.
-fn show(context: &Context, addr: &str) -> Result<(), Error> {
+fn show(context: &Context, addr: &str) -> Result<(), Box<dyn std::error::Error>> {
     let router = Router::new(context, addr, Duration::from_millis(500))?;
     let addr = router.addr();
     let routing = thread::spawn(move || router.run());
@@ -93,10 +98,10 @@ fn show(context: &Context, addr: &str) -> Result<(), Error> {
             (0..10).map(|at| ask(&client, &(10 * part + at).to_string())).collect()
         }));
     }
-    println!("{ENDLESS}: {}", ask(&client(context, &addr)?, ENDLESS)?);
+    say(format_args!("{ENDLESS}: {}", ask(&client(context, &addr)?, ENDLESS)?))?;
     for (part, client) in clients.into_iter().enumerate() {
         let replies: Result<Vec<String>, Error> = client.join().expect("a client does not panic");
-        println!("client {part}: {}", replies?.join(" "));
+        say(format_args!("client {part}: {}", replies?.join(" ")))?;
     }
     context.shutdown();
     routing.join().expect("the router does not panic");

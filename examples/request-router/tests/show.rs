@@ -3,7 +3,7 @@
 #[path = "../../common/run.rs"]
 mod run;
 
-use run::{Over, program};
+use run::{Over, program, without_reader};
 
 fn shows(over: Over) {
     let Some(addr) = over.addr() else { return };
@@ -24,4 +24,9 @@ fn each_client_gets_its_replies_and_what_never_ends_expires_over_tcp() {
 #[test]
 fn each_client_gets_its_replies_and_what_never_ends_expires_over_shared_memory() {
     shows(Over::SharedMemory);
+}
+
+#[test]
+fn a_reader_that_goes_is_no_fault() {
+    without_reader(env!("CARGO_BIN_EXE_request-router"), &[]);
 }

@@ -6,10 +6,16 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "../../common/say.rs"]
+mod say;
+
+use std::io;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use msg_patterns::{Context, Error, Message, OnFull, Pub, Sub};
+use say::{ended, say};
 
 const SENSORS: [&str; 4] =
     ["boiler/pressure", "boiler/temperature", "hall/humidity", "hall/temperature"];
@@ -49,7 +55,11 @@ enum Part {
     },
 }
 
-fn main() -> Result<(), Error> {
+fn main() -> ExitCode {
+    ended(run())
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
     let cli = Cli::parse();
     let context = Context::new();
     match cli.part {
@@ -57,14 +67,14 @@ fn main() -> Result<(), Error> {
         Some(Part::Publish { addr, rounds }) => publish(&context, &addr, rounds),
         Some(Part::Watch { addr, topic, count }) => {
             let watcher = Watcher::new(&context, &addr, &topic)?;
-            (0..count).try_for_each(|_| watcher.next().map(|reading| println!("{reading}")))
+            (0..count).try_for_each(|_| Ok(say(watcher.next()?)?))
         }
     }
 }
 
-fn publish(context: &Context, addr: &str, rounds: u32) -> Result<(), Error> {
+fn publish(context: &Context, addr: &str, rounds: u32) -> Result<(), Box<dyn std::error::Error>> {
     let station = Station::new(context, addr)?;
-    println!("publishing at {}", station.addr());
+    say(format_args!("publishing at {}", station.addr()))?;
     for round in 0..rounds {
         station.publish(round)?;
         std::thread::sleep(Duration::from_secs(1));
@@ -73,7 +83,7 @@ fn publish(context: &Context, addr: &str, rounds: u32) -> Result<(), Error> {
 }
 
 /// One watcher is there from the beginning, another one comes before the last of ten rounds.
-fn show(context: &Context, addr: &str) -> Result<(), Error> {
+fn show(context: &Context, addr: &str) -> Result<(), Box<dyn std::error::Error>> {
     let station = Station::new(context, addr)?;
     let early = Watcher::new(context, &station.addr(), "boiler/")?;
     station.wait_for(1)?;
@@ -81,14 +91,14 @@ fn show(context: &Context, addr: &str) -> Result<(), Error> {
     let late = Watcher::new(context, &station.addr(), "")?;
     station.wait_for(2)?;
     station.publish(9)?;
-    report("early, boiler only", &early.take(2 * 10)?, &early);
-    report("late, all sensors", &late.take(2 * SENSORS.len())?, &late);
+    report("early, boiler only", &early.take(2 * 10)?, &early)?;
+    report("late, all sensors", &late.take(2 * SENSORS.len())?, &late)?;
     Ok(())
 }
 
-fn report(who: &str, readings: &[String], watcher: &Watcher) {
-    println!("{who}: {} readings, {} lost", readings.len(), watcher.0.lost());
-    readings.iter().for_each(|reading| println!("  {reading}"));
+fn report(who: &str, readings: &[String], watcher: &Watcher) -> io::Result<()> {
+    say(format_args!("{who}: {} readings, {} lost", readings.len(), watcher.0.lost()))?;
+    readings.iter().try_for_each(|reading| say(format_args!("  {reading}")))
 }
 
 /// Whoever has readings.

@@ -3,7 +3,7 @@
 #[path = "../../common/run.rs"]
 mod run;
 
-use run::{Over, program};
+use run::{Over, program, without_reader};
 
 fn shows(over: Over) {
     let Some(addr) = over.addr() else { return };
@@ -26,4 +26,9 @@ fn who_comes_late_gets_the_last_round_first_over_tcp() {
 #[test]
 fn who_comes_late_gets_the_last_round_first_over_shared_memory() {
     shows(Over::SharedMemory);
+}
+
+#[test]
+fn a_reader_that_goes_is_no_fault() {
+    without_reader(env!("CARGO_BIN_EXE_telemetry"), &[]);
 }

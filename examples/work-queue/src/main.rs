@@ -6,12 +6,16 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "../../common/say.rs"]
+mod say;
+
 use std::collections::BTreeMap;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use msg_patterns::{Context, Error, Message, Pull, Push, Rep, Req};
+use say::{ended, say};
 
 /// Longer than anything takes here.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,17 +53,25 @@ enum Part {
     },
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    ended(run())
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
     let cli = Cli::parse();
     let context = Context::new();
     match cli.part {
         None => show(&context, &cli.addr),
         Some(Part::Boss { tasks, results, count }) => {
             let boss = Boss::new(&context, &tasks, &results)?;
-            println!("tasks at {}, results at {}", boss.tasks_addr(), boss.results_addr());
+            say(format_args!(
+                "tasks at {}, results at {}",
+                boss.tasks_addr(),
+                boss.results_addr()
+            ))?;
             let done = boss.have_done(count)?;
-            done.results.iter().for_each(|(task, result)| println!("{task}: {result}"));
-            Ok(())
+            let mut results = done.results.iter();
+            Ok(results.try_for_each(|(task, result)| say(format_args!("{task}: {result}")))?)
         }
         Some(Part::Worker { tasks, results, crash_at }) => {
             Ok(work(&context, &tasks, &results, crash_at)?)
@@ -81,14 +93,13 @@ fn show(context: &Context, addr: &str) -> Result<(), Box<dyn std::error::Error>>
     let sum: u64 = done.results.values().sum();
     let crashed = workers.iter_mut().filter(|worker| worker.is_to_crash).map(Worker::has_crashed);
     let crashed = crashed.filter(|crashed| *crashed).count();
-    println!(
+    say(format_args!(
         "{} of {COUNT} tasks done, {crashed} of {} workers crashed",
         done.results.len(),
         workers.len()
-    );
-    println!("the squares add up to {sum}");
-    println!("{} results came twice", done.again);
-    Ok(())
+    ))?;
+    say(format_args!("the squares add up to {sum}"))?;
+    Ok(say(format_args!("{} results came twice", done.again))?)
 }
 
 /// Hands out tasks, and confirms results.

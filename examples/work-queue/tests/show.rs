@@ -3,7 +3,7 @@
 #[path = "../../common/run.rs"]
 mod run;
 
-use run::{Over, program};
+use run::{Over, program, without_reader};
 
 fn shows(over: Over) {
     let Some(addr) = over.addr() else { return };
@@ -21,4 +21,9 @@ fn tasks_of_crashed_workers_are_done_by_others_over_tcp() {
 #[test]
 fn tasks_of_crashed_workers_are_done_by_others_over_shared_memory() {
     shows(Over::SharedMemory);
+}
+
+#[test]
+fn a_reader_that_goes_is_no_fault() {
+    without_reader(env!("CARGO_BIN_EXE_work-queue"), &[]);
 }
