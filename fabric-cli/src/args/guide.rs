@@ -32,6 +32,24 @@ fn every_line_of_the_guide_is_one_that_the_command_takes() {
     assert!(seen > 50 || pages().is_empty(), "only {seen} lines were found");
 }
 
+#[test]
+fn every_pod_of_the_manifests_starts_what_the_command_takes() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/manifests");
+    let Ok(manifests) = fs::read_dir(dir) else { return };
+    let mut seen = 0;
+    for manifest in manifests.map(|entry| entry.unwrap().path()) {
+        let text = fs::read_to_string(&manifest).unwrap();
+        for args in text.lines().filter_map(|line| line.trim().strip_prefix("args: ")) {
+            seen += 1;
+            let mut words: Vec<String> = serde_json::from_str(args).unwrap();
+            words.insert(0, "fabric".to_owned());
+            let refusal = refusal(&Line { words, is_whole: true });
+            assert!(refusal.is_none(), "{}: {args}: {refusal:?}", manifest.display());
+        }
+    }
+    assert!(seen > 3, "only {seen} were found");
+}
+
 fn refusal(line: &Line) -> Option<clap::Error> {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     use ErrorKind::{MissingRequiredArgument, MissingSubcommand};
