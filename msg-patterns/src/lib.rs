@@ -79,7 +79,7 @@ pub use fabric_core::{self, Addr};
 pub use message::{Message, Part};
 pub use monitor::{Counters, Monitor, MonitorEvent, PeerId, PeerStats};
 pub use msg_proto::fault::Fault;
-pub use options::{Builder, Linger, OnFull, ReconnectStop};
+pub use options::{Builder, Linger, Notify, OnFull, ReconnectStop};
 pub use routing::RoutingId;
 pub use sockets::{
     Dealer, MatchingListener, Pair, Pub, Pull, Push, Rep, Req, Request, Router, Socket, Sub, XPub,

@@ -40,6 +40,16 @@ pub struct ReconnectStop {
     pub on_handshake_failed: bool,
 }
 
+/// Which of its peers' comings and goings a router receives as empty messages (libzmq:
+/// ZMQ_ROUTER_NOTIFY).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Notify {
+    /// A peer is there: before all its messages.
+    pub on_connect: bool,
+    /// A peer is gone: behind all its messages that can still be received.
+    pub on_disconnect: bool,
+}
+
 impl ReconnectStop {
     /// Whether an attempt that failed in the fabric like this is the last one.
     pub(crate) fn covers(self, failure: FabricErrorKind) -> bool {

@@ -18,7 +18,7 @@ pub enum Fault {
     Handshake = 6,
     /// No sign of life in time.
     Silent = 7,
-    /// Too many or too long subscriptions.
+    /// Too many or too long subscriptions, or too much of what others told before waits to be received.
     Limit = 8,
     /// The socket talks to one peer only, and has one.
     Occupied = 9,
@@ -70,7 +70,9 @@ impl Fault {
             Self::TooLong => "a message was longer than the receiver's limit",
             Self::Handshake => "the greeting did not come in time",
             Self::Silent => "the peer gave no sign of life in time",
-            Self::Limit => "too many or too long subscriptions",
+            Self::Limit => {
+                "too many or too long subscriptions, or too many that nobody heard of yet"
+            }
             Self::Occupied => "the socket talks to one peer only, and has one",
             Self::Identity => "another peer has this identity: choose another one",
             Self::Replaced => "another peer took this identity over",

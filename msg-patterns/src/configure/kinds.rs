@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::options::{Linger, OnFull, ReconnectStop};
+use crate::options::{Linger, Notify, OnFull, ReconnectStop};
 use crate::units::{parse_size, parse_time, print_size, print_time};
 
 /// How the values of some settings are written.
@@ -221,6 +221,39 @@ impl Kind for Stop {
             (true, false) => "refused",
             (false, true) => "handshake",
             (true, true) => "refused,handshake",
+        };
+        text.into()
+    }
+}
+
+/// What is told of peers.
+pub(crate) struct Notices;
+
+impl Kind for Notices {
+    type Value = Notify;
+    const WRITTEN: &'static str = "`no`, `connect`, `disconnect` or `connect,disconnect`";
+
+    fn parse(text: &str) -> Option<Notify> {
+        let mut notify = Notify::default();
+        if text == "no" {
+            return Some(notify);
+        }
+        for word in text.split(',') {
+            match word.trim() {
+                "connect" => notify.on_connect = true,
+                "disconnect" => notify.on_disconnect = true,
+                _ => return None,
+            }
+        }
+        Some(notify)
+    }
+
+    fn print(value: &Notify) -> String {
+        let text = match (value.on_connect, value.on_disconnect) {
+            (false, false) => "no",
+            (true, false) => "connect",
+            (false, true) => "disconnect",
+            (true, true) => "connect,disconnect",
         };
         text.into()
     }

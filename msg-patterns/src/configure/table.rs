@@ -8,11 +8,11 @@ use bytes::Bytes;
 use msg_proto::types::SocketType;
 
 use super::kinds::{
-    Body, Count, Full, Identity, Kind, Name, Patience, Size, SomeSize, SomeTime, Stop, Switch,
-    Time, TimeOrAuto, TimeOrNever,
+    Body, Count, Full, Identity, Kind, Name, Notices, Patience, Size, SomeSize, SomeTime, Stop,
+    Switch, Time, TimeOrAuto, TimeOrNever,
 };
 use super::setting::{Setting, parse_into};
-use crate::options::{Builder, Linger, OnFull, ReconnectStop};
+use crate::options::{Builder, Linger, Notify, OnFull, ReconnectStop};
 use crate::sockets::Socket;
 use crate::{Dealer, Pub, Push, Req, Router, Sub, XPub, XSub};
 
@@ -272,6 +272,10 @@ settings! {
         /// (ZMQ_ROUTER_HANDOVER). Without it, the newer one is refused until the older one leaves.
         [Router]
         handover: bool as Switch = false, "false";
+        /// Receives an empty message from each peer that has come, before all others of it, or has gone,
+        /// behind them (ZMQ_ROUTER_NOTIFY).
+        [Router]
+        notify: Notify as Notices = Notify::default(), "no";
     }
 }
 

@@ -173,6 +173,11 @@ impl Role for Requester {
         !self.results.is_empty()
     }
 
+    fn has_room(&self, net: &Net) -> bool {
+        let fits = |peer| net.peer(peer).is_up() && net.room(peer, 1) == Room::Yes;
+        self.rotation.any(fits) || self.room_to_wait(net, 1) == Room::Yes
+    }
+
     /// Nothing was asked yet: there was nobody to ask.
     fn configure(&mut self, options: &Options) {
         *self = Self::new(options);

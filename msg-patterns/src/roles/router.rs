@@ -1,7 +1,7 @@
 //! ROUTER: the messages of all peers in turn, each with its peer's name, and each message to the peer
 //! that is named.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 use msg_proto::fair_queue::FairQueue;
@@ -14,7 +14,7 @@ use crate::engine::peer::{Head, Outgoing};
 use crate::engine::{Net, Room};
 use crate::ids::IdMap;
 use crate::monitor::PeerId;
-use crate::options::Options;
+use crate::options::{Notify, Options};
 use crate::routing::{Asked, RoutingId};
 use crate::{Message, MonitorEvent};
 
@@ -31,12 +31,28 @@ pub(crate) struct Router {
     given: Option<Bytes>,
     mandatory: bool,
     handover: bool,
+    notify: Notify,
+    /// Names of peers that have come or gone, to be received before all else.
+    notices: VecDeque<Bytes>,
+    notices_max: usize,
+    /// Peers that are gone, which is to be told behind their messages.
+    parted: usize,
 }
 
 struct Named {
     name: Bytes,
     origin: Origin,
     kind: Option<SocketType>,
+    presence: Presence,
+}
+
+/// What has been told, or is to be, of whether a peer is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Away,
+    There,
+    /// It is gone; that is told behind its messages.
+    Parted,
 }
 
 /// Who chose a name.
@@ -61,6 +77,10 @@ impl Router {
             given: None,
             mandatory: options.mandatory,
             handover: options.handover,
+            notify: options.notify,
+            notices: VecDeque::new(),
+            notices_max: notices_max(options),
+            parted: 0,
         }
     }
 
@@ -77,6 +97,9 @@ impl Router {
     /// The next message, if there is one, and from whom it is.
     pub(crate) fn receive(&mut self, net: &mut Net) -> Option<(RoutingId, Message)> {
         loop {
+            if let Some(name) = self.notices.pop_front() {
+                return Some((RoutingId { name, request: None }, Message::single(Bytes::new())));
+            }
             let (peer, taken) = next_ready(&mut self.ready, net)?;
             let name = self.names.get(&peer).map(|named| named.name.clone());
             net.remove_if_read(peer);
@@ -91,6 +114,9 @@ impl Router {
     /// As `receive`, if the next message is one of a run.
     #[inline]
     pub(crate) fn receive_at_once(&mut self, net: &mut Net) -> Option<(RoutingId, Message)> {
+        if !self.notices.is_empty() {
+            return None;
+        }
         let name = &self.names.get(&self.ready.peek()?)?.name;
         let peer = self.ready.peek()?;
         let body = next_of_run(&mut self.ready, net, |_, _| true)?;
@@ -100,8 +126,61 @@ impl Router {
     }
 
     fn forget_if_gone(&mut self, net: &Net, peer: PeerId) {
+        if self.parted > 0 {
+            self.tell_parted(net, peer);
+        }
         if !net.peers.contains(peer.0 as usize) {
-            self.names.remove(&peer);
+            self.forget(peer);
+        }
+    }
+
+    fn forget(&mut self, peer: PeerId) {
+        if let Some(named) = self.names.remove(&peer)
+            && named.presence == Presence::Parted
+        {
+            self.parted -= 1;
+            self.notices.push_back(named.name);
+        }
+    }
+
+    /// The last message of a peer that is gone was received.
+    #[cold]
+    fn tell_parted(&mut self, net: &Net, peer: PeerId) {
+        let unread = net.peers.get(peer.0 as usize).is_some_and(|entry| !entry.inbox.is_empty());
+        if let Some(named) = self.names.get_mut(&peer).filter(|_| !unread)
+            && named.presence == Presence::Parted
+        {
+            named.presence = Presence::Away;
+            self.parted -= 1;
+            self.notices.push_back(named.name.clone());
+        }
+    }
+
+    /// A peer has come; that an earlier connection of it is gone is told first.
+    fn tell_there(&mut self, peer: PeerId) {
+        let Some(named) = self.names.get_mut(&peer) else { return };
+        let before = std::mem::replace(&mut named.presence, Presence::There);
+        if before == Presence::Parted {
+            self.parted -= 1;
+            self.notices.push_back(named.name.clone());
+        }
+        if self.notify.on_connect {
+            self.notices.push_back(named.name.clone());
+        }
+    }
+
+    /// A peer is gone.
+    fn tell_gone(&mut self, peer: PeerId, unread: bool) {
+        let Some(named) = self.names.get_mut(&peer) else { return };
+        if named.presence != Presence::There {
+            return;
+        }
+        named.presence = Presence::Away;
+        if self.notify.on_disconnect && unread {
+            named.presence = Presence::Parted;
+            self.parted += 1;
+        } else if self.notify.on_disconnect {
+            self.notices.push_back(named.name.clone());
         }
     }
 
@@ -197,6 +276,8 @@ impl Router {
     fn make_way(&mut self, net: &mut Net, name: &Bytes) -> bool {
         let Some(&holder) = self.routes.get(name) else { return true };
         if self.handover {
+            // Its successor is told of next.
+            self.tell_gone(holder, false);
             self.close_route(net, holder);
             net.refuse(holder, Fault::Replaced);
         }
@@ -208,7 +289,15 @@ impl Role for Router {
     const TYPE: SocketType = SocketType::Router;
 
     fn has_incoming(&self) -> bool {
-        !self.ready.is_empty()
+        !self.ready.is_empty() || !self.notices.is_empty()
+    }
+
+    fn has_room(&self, net: &Net) -> bool {
+        !self.mandatory || self.routes.values().any(|&peer| net.room(peer, 1) == Room::Yes)
+    }
+
+    fn turns_away(&self) -> Option<Fault> {
+        (self.notices.len() >= self.notices_max).then_some(Fault::Limit)
     }
 
     fn tagged(request: bool) -> Result<(), Fault> {
@@ -218,12 +307,15 @@ impl Role for Router {
     fn configure(&mut self, options: &Options) {
         self.mandatory = options.mandatory;
         self.handover = options.handover;
+        self.notify = options.notify;
+        self.notices_max = notices_max(options);
     }
 
     fn on_attach(&mut self, _net: &mut Net, peer: PeerId) {
         let Some(name) = self.given.take() else { return };
         self.routes.insert(name.clone(), peer);
-        self.names.insert(peer, Named { name, origin: Origin::Given, kind: None });
+        let presence = Presence::Away;
+        self.names.insert(peer, Named { name, origin: Origin::Given, kind: None, presence });
     }
 
     fn on_up(&mut self, net: &mut Net, peer: PeerId) {
@@ -234,20 +326,23 @@ impl Role for Router {
             named.kind = kind;
         } else {
             self.close_route(net, peer);
-            self.names.remove(&peer);
+            self.forget(peer);
             let (name, origin) = self.name_for(&identity);
             if !self.make_way(net, &name) {
                 return net.refuse(peer, Fault::Identity);
             }
             self.routes.insert(name.clone(), peer);
-            self.names.insert(peer, Named { name, origin, kind });
+            let presence = Presence::Away;
+            self.names.insert(peer, Named { name, origin, kind, presence });
         }
+        self.tell_there(peer);
         net.probe(peer);
     }
 
     /// A peer that this side connects to keeps the name that was chosen for it, and its queue; what
     /// answers a request goes with the connection.
     fn on_gone(&mut self, net: &mut Net, peer: PeerId, last: bool) {
+        self.tell_gone(peer, !net.peer(peer).inbox.is_empty());
         let Some(named) = self.names.get(&peer) else { return };
         let made = named.origin == Origin::Made;
         if last || made || named.kind == Some(SocketType::Req) {
@@ -263,7 +358,7 @@ impl Role for Router {
         }
         if last && net.peer(peer).inbox.is_empty() {
             self.ready.remove(peer);
-            self.names.remove(&peer);
+            self.forget(peer);
         }
     }
 
@@ -285,6 +380,11 @@ impl Role for Router {
     fn on_ready(&mut self, _net: &mut Net, peer: PeerId) {
         self.ready.ready(peer);
     }
+}
+
+/// Notices that may wait before no more peers may come: two for each that may be there.
+fn notices_max(options: &Options) -> usize {
+    options.peers_max.saturating_mul(2).saturating_add(1)
 }
 
 impl Net {

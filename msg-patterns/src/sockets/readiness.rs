@@ -74,7 +74,9 @@ pub trait Receives: Sealed {
 /// A socket that may have to wait for room. Implemented by sockets of this crate and by no other
 /// type.
 pub trait Sends: Sealed {
-    /// A descriptor that is readable (sic) as long as a small message can be sent.
+    /// A descriptor that is readable (sic) as long as a small message can be sent. With
+    /// [`Req`](crate::Req) that is a request, whether or not the last one was answered; with
+    /// [`Router`](crate::Router) a message to some peer, and without `mandatory` to any: it never waits.
     ///
     /// # Errors
     /// `Limit` when the host has no descriptor to spare.
@@ -91,7 +93,7 @@ macro_rules! ready {
     )*};
 }
 ready!(Incoming, Receives, readable: Dealer Pair Pull Rep Req Router Sub XPub XSub);
-ready!(Room, Sends, writable: Dealer Pair Push);
+ready!(Room, Sends, writable: Dealer Pair Push Req Router);
 
 /// Names what a [`Poller`] waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -27,6 +27,7 @@ mod reply;
 mod request;
 mod request_again;
 mod router;
+mod router_notify;
 mod sockets;
 mod subscribe;
 mod threads;

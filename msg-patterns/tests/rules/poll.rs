@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fabric_core::{Armed, Domain, EpId, Event, Pool};
-use msg_patterns::{ErrorKind, Linger, Pub, Pull, Push, Sub};
+use msg_patterns::{ErrorKind, Linger, Poller, Pub, Pull, Push, Req, Router, Sub};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::sockets::Plug;
@@ -148,6 +148,25 @@ rules! {
             pull.recv_timeout(LONG).unwrap();
             wait_until("room", || push.try_send("x").is_ok());
         }
+    }
+
+    // rules: LIFE-29
+    fn who_asks_and_who_routes_are_told_of_room_too(net) {
+        let req = Req::builder().linger(Linger::No).relaxed(true).build(net.context()).unwrap();
+        let router = Router::builder().mandatory(true).build(net.context()).unwrap();
+        let mut poller = Poller::new();
+        let keys = [poller.add_writable(&req).unwrap(), poller.add_writable(&router).unwrap()];
+        assert_eq!(poller.wait(Some(NEVER / 20)).unwrap(), []);
+        let addr = router.bind(net.any()).unwrap().to_string();
+        req.connect(&net.nobody()).unwrap();
+        // A request may wait for its peer.
+        assert_eq!(poller.wait(Some(LONG)).unwrap(), keys[..1]);
+        req.set_send_hwm(1).unwrap();
+        req.try_send("waits").unwrap();
+        wait_until("no other may", || poller.wait(Some(Duration::ZERO)).unwrap().is_empty());
+        req.connect(&addr).unwrap();
+        wait_until("both may", || poller.wait(Some(LONG)).unwrap() == keys);
+        req.send("goes").unwrap();
     }
 
     // rules: LIFE-28, LIFE-29

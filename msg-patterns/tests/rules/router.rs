@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use msg_patterns::{
-    Bytes, Context, Dealer, ErrorKind, Fault, Message, Monitor, MonitorEvent, Rep, Req, Router,
-    RoutingId,
+    Builder, Bytes, Context, Dealer, ErrorKind, Fault, Message, Monitor, MonitorEvent, Rep, Req,
+    Router, RoutingId,
 };
 use msg_proto::types::SocketType;
 use msg_proto::wire::{Frame, Hello};
@@ -19,6 +19,12 @@ fn bound(net: &Net) -> (Router, String) {
     (router, addr)
 }
 
+pub(crate) fn bound_with(net: &Net, settings: Builder<Router>) -> (Router, String) {
+    let router = settings.build(net.context()).unwrap();
+    let addr = router.bind(net.any()).unwrap().to_string();
+    (router, addr)
+}
+
 fn mandatory(net: &Net) -> (Router, String) {
     let router = Router::builder().mandatory(true).send_hwm(1).build(net.context()).unwrap();
     let addr = router.bind(net.any()).unwrap().to_string();
@@ -26,7 +32,7 @@ fn mandatory(net: &Net) -> (Router, String) {
 }
 
 /// A dealer that calls itself `identity` and said hello.
-fn dealer(context: &Context, addr: &str, identity: &'static str) -> Dealer {
+pub(crate) fn dealer(context: &Context, addr: &str, identity: &'static str) -> Dealer {
     let dealer = Dealer::builder()
         .identity(identity)
         .reconnect_interval(Some(Duration::from_millis(5)))
@@ -37,11 +43,11 @@ fn dealer(context: &Context, addr: &str, identity: &'static str) -> Dealer {
     dealer
 }
 
-fn next(router: &Router) -> (RoutingId, Message) {
+pub(crate) fn next(router: &Router) -> (RoutingId, Message) {
     router.recv_timeout(LONG).unwrap()
 }
 
-fn text(dealer: &Dealer) -> Message {
+pub(crate) fn text(dealer: &Dealer) -> Message {
     dealer.recv_timeout(LONG).unwrap()
 }
 
@@ -52,7 +58,7 @@ fn undelivered(monitor: &Monitor) -> Bytes {
     }
 }
 
-fn part(body: &[u8]) -> Frame<'_> {
+pub(crate) fn part(body: &[u8]) -> Frame<'_> {
     Frame::Part { more: false, body }
 }
 
