@@ -54,6 +54,21 @@ fn no_link_between_pages_leads_nowhere() {
     }
 }
 
+#[test]
+fn whoever_comes_from_zeromq_finds_every_option_that_a_setting_stands_for() {
+    let page = |name: &str| fs::read_to_string(docs().join(name)).unwrap();
+    let (settings, guide) = (page("configuration.md"), page("from-zeromq.md"));
+    let options: Vec<_> =
+        settings.split("(ZMQ_").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    assert!(options.len() > 15, "only {options:?}");
+    for option in options {
+        assert!(
+            guide.contains(&format!("`ZMQ_{option}`")),
+            "ZMQ_{option} is not in from-zeromq.md"
+        );
+    }
+}
+
 /// The files that a page links to, without anchors.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
