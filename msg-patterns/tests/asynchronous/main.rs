@@ -7,5 +7,6 @@ mod cancel;
 mod life;
 mod mixed;
 mod patterns;
+mod proxies;
 mod ready;
 mod streams;
