@@ -254,9 +254,23 @@ rules! {
         assert!(stats.not_captured > 0);
         proxy.control().stop();
         proxy.run().unwrap();
-        // What was passed on was acknowledged.
-        source.close();
-        assert_eq!(front.counters().dropped, 0);
+        assert_eq!((front.counters().dropped, source.counters().redelivered), (0, 0));
+    }
+
+    // rules: PIPE-14
+    fn work_that_was_passed_on_is_acknowledged_when_the_run_ends(net) {
+        let (front, above, back, below) = streamer(net, 1);
+        let _stuck = puller(net, &below, Pull::builder().recv_hwm(1));
+        wait_until("it is there", || back.peers().iter().any(|peer| peer.up));
+        let running = Running::start(Proxy::streamer(&front, &back));
+        let source = pusher(net, &above, Push::builder().acknowledge(true));
+        (0..3_u32).for_each(|i| source.send(&i.to_le_bytes()).unwrap());
+        // There is no room behind for the third one.
+        wait_until("two passed", || running.control.stats().to_back.messages == 2);
+        assert_eq!(running.stop().1.to_back.held, 0);
+        front.close();
+        wait_until("it is gone", || source.counters().disconnects == 1);
+        assert_eq!(source.counters().redelivered, 1);
     }
 
     // rules: NEW-05
