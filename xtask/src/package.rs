@@ -1,12 +1,13 @@
 //! `cargo xtask package`: every crate that is meant for a registry, packed and built from its own files.
 
 use std::fs;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use cargo_metadata::{Metadata, MetadataCommand, Package};
 
 use crate::left_out;
-use crate::process::Cargo;
+use crate::process::{Cargo, target_dir};
 use crate::report::{Outcome, Problem, verdict};
 
 /// How far to go.
@@ -66,7 +67,45 @@ fn pack(root: &Path, metadata: &Metadata, verified: bool) -> Result<(), String> 
     for package in metadata.packages.iter().filter(|package| !is_published(package)) {
         cargo = cargo.args(["--exclude", package.name.as_str()]);
     }
-    cargo.args([if verified { "--all-features" } else { "--no-verify" }]).run()
+    if !verified {
+        return cargo.args(["--no-verify"]).run();
+    }
+    forget_unpacked(metadata)?;
+    // One of its own, since what was built of an earlier package of the same version counts as fresh.
+    let dir = target_dir(root).join("package-check");
+    let cargo = cargo.args(["--all-features"]).env("CARGO_TARGET_DIR", &dir);
+    let verified = cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").run();
+    remove(&dir)?;
+    verified
+}
+
+/// Cargo takes a package that it unpacked before for the same one again, as its version is the same.
+/// Registries without a name are those that `cargo package` makes for the while.
+fn forget_unpacked(metadata: &Metadata) -> Result<(), String> {
+    let Some(home) = cargo_home() else { return Ok(()) };
+    let Ok(registries) = fs::read_dir(home.join("registry/src")) else { return Ok(()) };
+    for registry in registries.flatten() {
+        if registry.file_name().to_string_lossy().starts_with('-') {
+            for package in published(metadata) {
+                remove(&registry.path().join(format!("{}-{}", package.name, package.version)))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn cargo_home() -> Option<PathBuf> {
+    let named = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    named.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
+}
+
+fn remove(dir: &Path) -> Result<(), String> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(format!("{}: {error}", dir.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What somebody who looks for it in a registry would miss.
