@@ -55,7 +55,7 @@ pub(crate) struct Driver {
     info: Info,
     pub(crate) waker: Arc<FdWaker>,
     pub(crate) sleeper: Sleeper,
-    /// The provider's queues are among what the sleeper watches.
+    /// The provider's completions are among what the sleeper watches.
     pub(crate) has_fds: bool,
     pub(crate) pace: Pace,
     /// Somebody slept or will sleep on the descriptor.
@@ -79,15 +79,15 @@ impl Driver {
     pub(crate) fn new(choice: Choice, options: LibfabricOptions) -> Result<Self, Error> {
         let Choice { info, kind, scheme } = choice;
         let failed = |code: Code| status::host_error(code, "opening a libfabric domain");
-        let opened = Opened::new(&info, kind, COMPLETIONS).map_err(failed)?;
+        let opened = Opened::new(&info, kind, COMPLETIONS, options.wait_object).map_err(failed)?;
         let waker = FdWaker::new().map_err(|error| failed(error.into()))?;
         let sleeper = Sleeper::new().map_err(|error| failed(error.into()))?;
         // Endpoints without connections have queues of their own, which are not watched.
-        let fds = opened.fds().filter(|_| kind == Kind::Connected);
-        for fd in fds.iter().flatten().copied().chain([waker.fd()]) {
+        for fd in opened.fds().filter(|_| kind == Kind::Connected).chain([waker.fd()]) {
             sleeper.add(fd, Token::LOOK, Watch::In).map_err(|error| failed(error.into()))?;
         }
-        let (has_fds, provider) = (fds.is_some(), info.provider());
+        let has_fds = kind == Kind::Connected && opened.announces_completions();
+        let provider = info.provider();
         let is_local = scheme::is_local(&provider);
         if is_local {
             litter::sweep();

@@ -31,6 +31,11 @@ pub struct LibfabricOptions {
     pub send_depth: usize,
     /// Receives posted in the domain.
     pub recv_depth: usize,
+    /// Whether the provider is to have a descriptor for its completions, to sleep on. Without one a
+    /// domain that waits looks now and then, at longer and longer intervals, so leave it out only
+    /// where nobody sleeps: libfabric's `tcp` then asks its few sockets with poll(2) and pays for no
+    /// epoll(7) instance, which every packet would wake.
+    pub wait_object: bool,
     /// Memory that peers may fill before receives are posted, in bytes for all endpoints together.
     /// Each gets an equal share, within limits.
     pub window_bytes: usize,
@@ -47,6 +52,7 @@ impl Default for LibfabricOptions {
             message_bytes_max: (64 + 1) << 10,
             send_depth: 64,
             recv_depth: 1024,
+            wait_object: true,
             window_bytes: 16 << 20,
         }
     }

@@ -7,6 +7,7 @@ use fabric_core::Error;
 use crate::driver::Driver;
 use crate::limits::RETRY_AFTER;
 use crate::status;
+use crate::sys::Kind;
 use crate::table::Phase;
 
 impl Driver {
@@ -36,7 +37,7 @@ impl Driver {
             return Ok(true);
         }
         self.is_armed = true;
-        if !self.has_fds {
+        if self.kind == Kind::Datagram {
             return Ok(false);
         }
         let may_sleep = self.wires.opened.may_sleep();

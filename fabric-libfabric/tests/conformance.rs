@@ -39,7 +39,7 @@ impl<D: Domain + 'static> Ofi<D> {
             println!("skipped: FABRIC_LIBFABRIC_VERBS names no address of an RDMA device");
             return None;
         }
-        open(provider)?;
+        open(provider, true)?;
         let deaf = Socket::new(socket2::Domain::IPV4, Type::STREAM, None).expect("a socket");
         deaf.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("a free port");
         let host = match provider {
@@ -63,7 +63,8 @@ impl<D: Domain + 'static> Harness for Ofi<D> {
     }
 
     fn domain(&self) -> D {
-        (self.dress)(open(self.provider).expect("a libfabric domain"))
+        let wait_object = !self.name.ends_with("-napping");
+        (self.dress)(open(self.provider, wait_object).expect("a libfabric domain"))
     }
 
     fn listen_addr(&self) -> Addr {
@@ -87,12 +88,13 @@ impl<D: Domain + 'static> Harness for Ofi<D> {
 }
 
 /// A domain, or the reason why there is none, which is printed.
-fn open(provider: &str) -> Option<LibfabricDomain> {
+fn open(provider: &str, wait_object: bool) -> Option<LibfabricDomain> {
     let options = LibfabricOptions {
         provider: Some(provider.into()),
         // A new endpoint of shm costs milliseconds, and two hundred are made at once.
         connect_timeout: PATIENCE,
         handshake_timeout: PATIENCE,
+        wait_object,
         ..Default::default()
     };
     match LibfabricFabric::new(options).open() {
@@ -123,7 +125,7 @@ macro_rules! suite {
 }
 
 suite!(ofi_tcp, "ofi+tcp", "tcp", LibfabricDomain, |domain| domain);
-suite!(ofi_tcp_boxed, "ofi+tcp-boxed", "tcp", Box<dyn Domain>, |domain| Box::new(domain));
+suite!(ofi_tcp_napping, "ofi+tcp-napping", "tcp", Box<dyn Domain>, |domain| Box::new(domain));
 suite!(ofi_tcp_trace, "ofi+tcp-trace", "tcp", Trace<LibfabricDomain>, Trace::new);
 suite!(ofi_verbs, "ofi+verbs", "verbs", LibfabricDomain, |domain| domain);
 suite!(ofi_shm, "ofi+shm", "shm", LibfabricDomain, |domain| domain);

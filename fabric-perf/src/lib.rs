@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod bare;
+mod context;
 mod control;
 mod cost;
 mod counters;

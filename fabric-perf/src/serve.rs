@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use msg_patterns::{Addr, Context, ErrorKind, Message, Rep};
 
+use crate::context::context;
 use crate::control::{Answer, Figures, PATIENCE, Request, VERSION, decode, encode};
 use crate::plan::{Level, Task};
 use crate::{Error, bare, host, memory, socket};
@@ -112,7 +113,7 @@ impl Worker {
     fn start(task: Task, addr: Addr) -> Result<Self, Error> {
         let (say, said) = sync_channel(1);
         let (hold, held) = sync_channel(0);
-        let context = Context::new();
+        let context = context(&task);
         let over = Arc::new(AtomicBool::new(false));
         let (ours, theirs) = (context.clone(), over.clone());
         let part = Part { task, addr, context: ours, over: theirs, said: say, held };

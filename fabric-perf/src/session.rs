@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use msg_patterns::{Addr, Context, Monitor, MonitorEvent, Req};
 
+use crate::context::context;
 use crate::control::{Answer, Control, Figures, PATIENCE, Request, VERSION};
 use crate::host::reachable;
 use crate::plan::Task;
@@ -77,8 +78,7 @@ impl<'a> Session<'a> {
         let listening: Addr = addr.parse().map_err(msg_patterns::Error::from)?;
         // Settings that the address was given with are for what is measured, too.
         let addr = reachable(&listening, &self.reached).with_queries_of(&self.reached);
-        // One socket for each peer, and some more.
-        let context = Context::with_sockets_max(task.peers.saturating_add(16));
+        let context = context(&task);
         Ok(Run { task, addr, context, session: self, over: Arc::default() })
     }
 

@@ -56,13 +56,20 @@ pub(crate) fn open_library() -> Result<(u32, u32), ffi::LoadError> {
 }
 
 impl Opened {
-    /// Opens the shared objects with room for `completions` completions.
+    /// Opens the shared objects with room for `completions` completions, and with a descriptor for them
+    /// if one is wanted and the provider has it.
     ///
     /// # Errors
     /// What the provider says.
-    pub(crate) fn new(info: &Info, kind: Kind, completions: usize) -> Result<Arc<Self>, Code> {
+    pub(crate) fn new(
+        info: &Info,
+        kind: Kind,
+        completions: usize,
+        wants_fd: bool,
+    ) -> Result<Arc<Self>, Code> {
         let mut draft = Draft::default();
-        draft.open(info, completions)?;
+        draft.open(info)?;
+        draft.open_completions(completions, wants_fd)?;
         if kind == Kind::Connected {
             draft.open_events()?;
         }
@@ -85,13 +92,16 @@ impl Opened {
         self.eq.map(NonNull::as_ptr)
     }
 
-    /// The descriptors that tell of completions and events; nothing if the provider has none for
-    /// completions.
-    pub(crate) fn fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
-        self.cq_fd?;
+    /// The descriptors that tell of completions and events, as far as there are any.
+    pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         // SAFETY: the queues and their descriptors live as long as `self`.
         let borrow = |fd| unsafe { BorrowedFd::borrow_raw(fd) };
-        Some([self.cq_fd, self.eq_fd].into_iter().flatten().map(borrow).collect())
+        [self.cq_fd, self.eq_fd].into_iter().flatten().map(borrow)
+    }
+
+    /// Whether completions have a descriptor.
+    pub(crate) fn announces_completions(&self) -> bool {
+        self.cq_fd.is_some()
     }
 
     /// Whether one may sleep on the descriptors now (`fi_poll(3)`). Otherwise something is there.
@@ -99,8 +109,11 @@ impl Opened {
     /// # Errors
     /// What the provider says when it cannot tell.
     pub(crate) fn may_sleep(&self) -> Result<bool, Code> {
-        let mut fids = [self.cq(), self.eq().map_or(ptr::null_mut(), <*mut _>::cast)];
-        let count = 1 + c_int::from(self.eq.is_some());
+        let queue = self.cq_fd.map(|_| self.cq());
+        let events = self.eq_fd.and(self.eq()).map(<*mut _>::cast);
+        let mut fids =
+            [queue.or(events), queue.and(events)].map(|fid| fid.unwrap_or(ptr::null_mut()));
+        let count = fids.iter().filter(|fid| !fid.is_null()).count() as c_int;
         // SAFETY: the objects are open, and as many as said.
         let asked = unsafe { ffi::call::fi_trywait(self.fabric(), fids.as_mut_ptr(), count) };
         match check(asked) {
@@ -214,7 +227,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn open(&mut self, info: &Info, completions: usize) -> Result<(), Code> {
+    fn open(&mut self, info: &Info) -> Result<(), Code> {
         let library = ffi::library().map_err(|_| Code::NO_OPERATION)?;
         let (mut fabric, mut domain) = (ptr::null_mut(), ptr::null_mut());
         let attr = info.get().fabric_attr;
@@ -224,13 +237,16 @@ impl Draft {
         // SAFETY: as above, and the fabric was just opened.
         check(unsafe { ffi::call::fi_domain(fabric, info.raw(), &mut domain) })?;
         self.domain = NonNull::new(domain);
+        Ok(())
+    }
+
+    fn open_completions(&mut self, completions: usize, wants_fd: bool) -> Result<(), Code> {
+        let Some(domain) = self.domain else { return Err(Code::NO_OPERATION) };
+        let open = |wait_obj| open_cq(domain.as_ptr(), completions, wait_obj);
         // Not all providers have a descriptor to wait on.
-        if let Ok(cq) = open_cq(domain, completions, ffi::FI_WAIT_FD) {
-            self.cq_fd = descriptor(cq.object());
-            self.cq = Some(cq);
-        } else {
-            self.cq = Some(open_cq(domain, completions, ffi::FI_WAIT_NONE)?);
-        }
+        let with_fd = if wants_fd { open(ffi::FI_WAIT_FD).ok() } else { None };
+        self.cq_fd = with_fd.as_ref().and_then(|cq| descriptor(cq.object()));
+        self.cq = Some(with_fd.map_or_else(|| open(ffi::FI_WAIT_NONE), Ok)?);
         Ok(())
     }
 

@@ -69,6 +69,8 @@ const PAIRS: &[(&str, &str)] = &[
     ("fabric-libfabric", "libfabric-sys"),
     // For its links, which are the host's and no socket's business.
     ("fabric-cli", "fabric-softroce"),
+    // For runs that never sleep, whose domains need no descriptor to sleep on.
+    ("fabric-perf", "fabric-libfabric"),
     // It looks at hosts, not at messages.
     ("fabric-cli", "fabric-doctor"),
 ];
