@@ -89,6 +89,7 @@ const ALL: &[Entry] = &[
     of(46, Met::Provider, "retries without an end"),
     of(47, Met::Files, "many peers at once are turned away"),
     of(48, Met::Provider, "two sides that connect to each other at once"),
+    of(49, Met::Files, "software iWARP"),
 ];
 
 #[cfg(test)]
@@ -96,14 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_number_from_1_to_48_has_its_entry_and_title() {
-        assert_eq!(ALL.len(), 48);
+    fn each_number_from_1_to_49_has_its_entry_and_title() {
+        assert_eq!(ALL.len(), 49);
         for (index, kind) in ALL.iter().enumerate() {
             assert_eq!(usize::from(kind.id.0), index + 1);
             assert_eq!(kind.id.title(), kind.title);
         }
         assert_eq!(entry(Id(0)), None);
-        assert_eq!(entry(Id(49)), None);
+        assert_eq!(entry(Id(50)), None);
     }
 
     #[test]

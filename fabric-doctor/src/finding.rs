@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::catalogue;
 
-/// The number of a kind of finding, D01 to D48. It never changes its meaning.
+/// The number of a kind of finding, D01 to D49. It never changes its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(pub(crate) u8);
 

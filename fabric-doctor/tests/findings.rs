@@ -480,3 +480,15 @@ fn d47_a_short_queue_of_connections_is_named_with_its_setting() {
     says(&finding.seen, &["net.core.somaxconn is 128"]);
     says(&finding.command, &["sysctl -w net.core.somaxconn"]);
 }
+
+#[test]
+fn d49_software_iwarp_is_said_with_what_it_does_not_keep() {
+    let broken = soft()
+        .file("/sys/class/infiniband/rxe0/node_desc", "Software iWARP stack")
+        .file("/sys/class/infiniband/rxe0/node_type", "4: RNIC")
+        .file("/usr/lib64/libibverbs/libsiw-rdmav34.so", "")
+        .file("/etc/libibverbs.d/siw.driver", "driver siw");
+    let finding = pair(&broken, &soft(), "D49");
+    says(&finding.seen, &["rxe0", "siw"]);
+    says(&finding.cause, &["right", "hang"]);
+}

@@ -1,7 +1,7 @@
-//! D04, D07 to D10, D40, D43: what the kernel offers.
+//! D04, D07 to D10, D40, D43, D49: what the kernel offers.
 
 use super::Case;
-use crate::facts::Availability;
+use crate::facts::{Availability, Device, Host};
 use crate::finding::{Finding, Severity};
 
 /// The versions of the verbs interface that libibverbs speaks.
@@ -95,12 +95,11 @@ pub(super) fn d08_no_device(case: &Case<'_>) -> Vec<Finding> {
     } else {
         ("/sys/class/infiniband does not exist", "the kernel's RDMA modules are not loaded")
     };
-    let interface = host.ethernet().unwrap_or("eth0");
-    let finding = Finding::note(8)
-        .seen(seen)
-        .cause(cause)
-        .command(format!("rdma link add rxe0 type rxe netdev {interface}"));
-    vec![finding]
+    vec![Finding::note(8).seen(seen).cause(cause).command(soft_roce_on(host))]
+}
+
+fn soft_roce_on(host: &Host) -> String {
+    format!("rdma link add rxe0 type rxe netdev {}", host.ethernet().unwrap_or("eth0"))
 }
 
 /// What one would try first without hardware does not work here either.
@@ -134,7 +133,7 @@ pub(super) fn d09_no_soft_roce(case: &Case<'_>) -> Vec<Finding> {
 /// rdma-core asks that these are not loaded together.
 pub(super) fn d10_beside_a_card(case: &Case<'_>) -> Vec<Finding> {
     let host = case.host;
-    let soft = host.devices.iter().find(|device| device.driver.as_deref() == Some("rxe"));
+    let soft = driven_by(case, "rxe");
     let card = ["mlx5_ib", "mlx4_ib"].into_iter().find(|name| host.kernel.has_module(name));
     let (Some(soft), Some(card)) = (soft, card) else { return Vec::new() };
     let finding = Finding::warning(10)
@@ -165,8 +164,9 @@ const TESTED: (u32, u32) = (6, 1);
 /// Soft-RoCE got better over the years.
 pub(super) fn d43_old(case: &Case<'_>) -> Vec<Finding> {
     let kernel = &case.host.kernel;
-    let soft = case.host.devices.iter().find(|device| device.driver.as_deref() == Some("rxe"));
-    let (Some(soft), Some(version)) = (soft, kernel.version()) else { return Vec::new() };
+    let (Some(soft), Some(version)) = (driven_by(case, "rxe"), kernel.version()) else {
+        return Vec::new();
+    };
     if version >= TESTED {
         return Vec::new();
     }
@@ -177,4 +177,22 @@ pub(super) fn d43_old(case: &Case<'_>) -> Vec<Finding> {
         .cause("soft-RoCE of older kernels loses completions and dies after many connections")
         .command("uname -r && echo 'upgrade the kernel, then reboot'");
     vec![finding]
+}
+
+/// The suite's cases that fail on it are those of rights, and of many connections at once.
+pub(super) fn d49_software_iwarp(case: &Case<'_>) -> Vec<Finding> {
+    let Some(device) = driven_by(case, "siw") else { return Vec::new() };
+    let finding = Finding::warning(49)
+        .about(&device.name)
+        .seen(format!("{}: driver siw", device.name))
+        .cause(
+            "siw does not refuse accesses without a right to them, fails instead of telling why, and \
+             connections that are made while others come and go may hang",
+        )
+        .command(soft_roce_on(case.host));
+    vec![finding]
+}
+
+fn driven_by<'a>(case: &Case<'a>, driver: &str) -> Option<&'a Device> {
+    case.host.devices.iter().find(|device| device.driver.as_deref() == Some(driver))
 }

@@ -65,6 +65,7 @@ const CHECKS: &[Check] = &[
     limits::d47_backlog,
     kernel::d40_fork,
     kernel::d43_old,
+    kernel::d49_software_iwarp,
     kernel::d10_beside_a_card,
     kernel::d08_no_device,
     kernel::d09_no_soft_roce,
