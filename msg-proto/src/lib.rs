@@ -30,6 +30,7 @@ pub mod fault;
 mod id_queue;
 pub mod ledger;
 pub mod link;
+pub mod lone;
 mod prefixes;
 pub mod replies;
 pub mod requests;

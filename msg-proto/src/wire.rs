@@ -62,25 +62,25 @@ const HELLO_BYTES: usize = 44;
 
 const FLAG: u8 = 1;
 
-mod kind {
-    pub(super) const HELLO: u8 = 0x01;
-    pub(super) const ERROR: u8 = 0x02;
-    pub(super) const PING: u8 = 0x03;
-    pub(super) const PONG: u8 = 0x04;
-    pub(super) const CREDIT: u8 = 0x05;
-    pub(super) const BYE: u8 = 0x06;
-    pub(super) const PART: u8 = 0x10;
-    pub(super) const FRAGMENT: u8 = 0x11;
-    pub(super) const CONTINUE: u8 = 0x12;
-    pub(super) const OFFER: u8 = 0x13;
-    pub(super) const DONE: u8 = 0x14;
-    pub(super) const SUBSCRIBE: u8 = 0x20;
-    pub(super) const CANCEL: u8 = 0x21;
-    pub(super) const DROPPED: u8 = 0x22;
-    pub(super) const SETTLED: u8 = 0x23;
-    pub(super) const REQUEST: u8 = 0x30;
-    pub(super) const REPLY: u8 = 0x31;
-    pub(super) const ACK: u8 = 0x32;
+pub(crate) mod kind {
+    pub(crate) const HELLO: u8 = 0x01;
+    pub(crate) const ERROR: u8 = 0x02;
+    pub(crate) const PING: u8 = 0x03;
+    pub(crate) const PONG: u8 = 0x04;
+    pub(crate) const CREDIT: u8 = 0x05;
+    pub(crate) const BYE: u8 = 0x06;
+    pub(crate) const PART: u8 = 0x10;
+    pub(crate) const FRAGMENT: u8 = 0x11;
+    pub(crate) const CONTINUE: u8 = 0x12;
+    pub(crate) const OFFER: u8 = 0x13;
+    pub(crate) const DONE: u8 = 0x14;
+    pub(crate) const SUBSCRIBE: u8 = 0x20;
+    pub(crate) const CANCEL: u8 = 0x21;
+    pub(crate) const DROPPED: u8 = 0x22;
+    pub(crate) const SETTLED: u8 = 0x23;
+    pub(crate) const REQUEST: u8 = 0x30;
+    pub(crate) const REPLY: u8 = 0x31;
+    pub(crate) const ACK: u8 = 0x32;
 }
 
 /// What a peer says of itself first.

@@ -5,10 +5,10 @@ use fabric_core::{EpId, Pool, Slot};
 use msg_proto::credit::{Room, Tally};
 use msg_proto::fault::Fault;
 use msg_proto::link::{Link, PeerInfo};
-use msg_proto::wire::{self, Frame, HEAD_BYTES};
+use msg_proto::lone::LoneTagged;
+use msg_proto::wire::{Frame, HEAD_BYTES};
 use smallvec::SmallVec;
 
-use super::assembly::copy_of;
 use super::inbox::{Found, Incoming, Run, Taken};
 use super::{Core, Heard, Net};
 use crate::monitor::{MonitorEvent, PeerId};
@@ -62,24 +62,29 @@ impl<R: Role> Core<R> {
             if len > 0 {
                 continue;
             }
-            let decoded = Frame::decode(rest).map_err(|_| Fault::Protocol);
-            let handled = decoded.and_then(|(frame, len)| {
-                rest = &rest[len..];
-                if let Some(len) = self.on_lone_tagged(peer, &frame, source, rest)? {
-                    rest = &rest[len..];
-                    return Ok(());
+            match self.on_next(peer, source, rest) {
+                Ok(len) => rest = &rest[len..],
+                Err(fault) => {
+                    self.net.refuse(peer, fault);
+                    break;
                 }
-                self.on_frame(peer, &frame, source)
-            });
-            if let Err(fault) = handled {
-                self.net.refuse(peer, fault);
-                break;
             }
             if self.net.peer(peer).ep != Some(ep) {
                 return;
             }
         }
         self.drain_link(peer);
+    }
+
+    /// Takes what is at the beginning of `rest`; says how many bytes that has.
+    fn on_next(&mut self, peer: PeerId, source: &Source<'_>, rest: &[u8]) -> Result<usize, Fault> {
+        if let Some(lone) = LoneTagged::decode(rest) {
+            self.on_lone_tagged(peer, lone, source)?;
+            return Ok(lone.encoded_len());
+        }
+        let (frame, len) = Frame::decode(rest).map_err(|_| Fault::Protocol)?;
+        self.on_frame(peer, &frame, source)?;
+        Ok(len)
     }
 
     /// Takes the messages at the beginning of `rest` that need no more than to be counted and kept;
@@ -101,34 +106,28 @@ impl<R: Role> Core<R> {
         found.len
     }
 
-    /// A request or reply whose only part is at the beginning of `rest`; says how many bytes that
-    /// has.
+    /// A request or reply with its only part.
     fn on_lone_tagged(
         &mut self,
         peer: PeerId,
-        frame: &Frame<'_>,
+        LoneTagged { is_request, id, body }: LoneTagged<'_>,
         source: &Source<'_>,
-        rest: &[u8],
-    ) -> Result<Option<usize>, Fault> {
-        let (Frame::Request { id, envelope } | Frame::Reply { id, envelope }) = *frame else {
-            return Ok(None);
-        };
-        let Some(body) = wire::lone_part(rest) else { return Ok(None) };
+    ) -> Result<(), Fault> {
         self.net.require_up(peer)?;
-        R::tagged(matches!(frame, Frame::Request { .. }))?;
+        R::tagged(is_request)?;
         if body.len() > self.net.options.message_bytes_max {
             return Err(Fault::TooLong);
         }
         self.net.require_between(peer)?;
         if !self.goes_first(peer, id, source) {
-            let mut message = self.net.tagged(peer, id, envelope)?;
+            let mut message = self.net.tagged(peer, id, &[])?;
             message.size = body.len() as u64;
             message.parts.push(source.part(body));
             self.on_message(peer, message)?;
         } else if self.net.count_message(peer, body.len() as u64) {
-            self.role.on_first(&mut self.net, peer, (id, copy_of(envelope)), source.part(body));
+            self.role.on_first(&mut self.net, peer, (id, Bytes::new()), source.part(body));
         }
-        Ok(Some(HEAD_BYTES + body.len()))
+        Ok(())
     }
 
     fn goes_first(&self, peer: PeerId, id: u64, source: &Source<'_>) -> bool {

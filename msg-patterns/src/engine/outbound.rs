@@ -8,6 +8,7 @@ use bytes::Bytes;
 use fabric_core::{Access, Exposure, SendBuf, Slot};
 use msg_proto::credit::Tally;
 use msg_proto::link::LinkState;
+use msg_proto::lone::LoneTagged;
 use msg_proto::wire::{self, Frame, HEAD_BYTES, TAG_BYTES};
 
 use super::inbound::{OFFER_BYTES_MIN, RESERVED_SLOTS};
@@ -463,8 +464,26 @@ fn encoded_bytes(outgoing: &Outgoing) -> usize {
 
 /// Appends a whole message.
 fn append_small(slot: &mut Slot, outgoing: &Outgoing) {
+    if let Some(lone) = lone_tagged(outgoing) {
+        let fits = slot.append(&lone.head()) && slot.append(lone.body);
+        debug_assert!(fits, "a batch was chosen with too little room");
+        return;
+    }
     append_head(slot, &outgoing.head);
     append_parts(slot, outgoing.message.parts());
+}
+
+fn lone_tagged(outgoing: &Outgoing) -> Option<LoneTagged<'_>> {
+    let [body] = outgoing.message.parts() else { return None };
+    match &outgoing.head {
+        Head::Request { id, envelope } if envelope.is_empty() => {
+            Some(LoneTagged { is_request: true, id: *id, body })
+        }
+        Head::Reply { id, envelope } if envelope.is_empty() => {
+            Some(LoneTagged { is_request: false, id: *id, body })
+        }
+        _ => None,
+    }
 }
 
 fn append_head(slot: &mut Slot, head: &Head) {
