@@ -55,8 +55,10 @@ pub(crate) struct Driver {
     pub(crate) waker: Arc<TcpWaker>,
     poll: mio::Poll,
     kernel_events: mio::Events,
-    /// `wait` already asked the kernel, and nobody looked at its answer.
+    /// The next turn need not ask the kernel: `wait` just did, or something else goes first.
     is_fresh: bool,
+    /// The kernel was asked since `wait` said so of something else.
+    has_asked: bool,
     next_op: u64,
 }
 
@@ -93,6 +95,7 @@ impl Driver {
             poll,
             kernel_events: mio::Events::with_capacity(KERNEL_EVENTS),
             is_fresh: false,
+            has_asked: false,
             next_op: 0,
         })
     }
@@ -183,6 +186,8 @@ impl Driver {
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         self.flush();
         if self.is_pending() || self.waker.take() {
+            // What is pending goes without a system call, every other time: peers are to be heard.
+            self.is_fresh |= std::mem::take(&mut self.has_asked);
             return Ok(());
         }
         let own = self.time_left();
@@ -241,11 +246,12 @@ impl Driver {
         }
     }
 
-    /// Takes readiness from the kernel, unless `wait` just did.
+    /// Takes readiness from the kernel, unless that can wait until the next turn.
     fn ask_kernel(&mut self) {
         if std::mem::take(&mut self.is_fresh) {
             return;
         }
+        self.has_asked = true;
         match self.poll.poll(&mut self.kernel_events, Some(Duration::ZERO)) {
             Ok(()) => {
                 self.note_readiness();
@@ -256,7 +262,7 @@ impl Driver {
     }
 
     fn on_waited(&mut self) {
-        self.is_fresh = true;
+        (self.is_fresh, self.has_asked) = (true, true);
         if self.note_readiness() {
             self.waker.take();
         }

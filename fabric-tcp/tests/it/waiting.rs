@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fabric_core::{Armed, Domain};
+use fabric_core::{Armed, Domain, Event};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::support::{Node, pair};
@@ -92,4 +92,23 @@ fn deadlines_of_the_domain_bound_a_foreign_loop() {
     node.step();
     let Armed::Idle(Some(left)) = node.domain.arm() else { panic!("no deadline") };
     assert!(left <= Duration::from_secs(5));
+}
+
+#[test]
+fn who_always_has_something_else_to_take_still_hears_its_peers() {
+    let (mut client, mut server, to, from) = pair();
+    client.post_recvs(1, 8);
+    server.post_recvs(16, 8);
+    server.send(from, &b"heard"[..]);
+    server.domain.flush();
+    let mut is_heard = false;
+    for _ in 0..16 {
+        client.send(to, &b"x"[..]);
+        client.domain.flush();
+        // There is the report of what was sent, so this does not sleep.
+        client.domain.wait(None).unwrap();
+        client.step();
+        is_heard |= client.count(|event| matches!(event, Event::Received { .. })) > 0;
+    }
+    assert!(is_heard, "in 16 turns");
 }
