@@ -174,6 +174,21 @@ impl Table {
         std::mem::take(&mut self.held)
     }
 
+    /// Lists the only connection as one to read from, if it is an endpoint that waits for nothing but
+    /// its peer. Says whether it did.
+    pub(crate) fn mark_only_open_ready(&mut self) -> bool {
+        if self.conns.len() != 1 {
+            return false;
+        }
+        let Some((index, conn)) = self.conns.iter_mut().next() else { return false };
+        let waits = matches!(conn.phase, Phase::Open(_)) && conn.writable && !conn.listed.starved;
+        if waits {
+            conn.readable = true;
+            self.mark_ready(index);
+        }
+        waits
+    }
+
     pub(crate) fn pop_ready(&mut self) -> Option<usize> {
         let index = self.ready.pop_front()?;
         if let Some(conn) = self.conns.get_mut(index) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fabric_core::{Armed, Domain, Event};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -111,4 +111,22 @@ fn who_always_has_something_else_to_take_still_hears_its_peers() {
         is_heard |= client.count(|event| matches!(event, Event::Received { .. })) > 0;
     }
     assert!(is_heard, "in 16 turns");
+}
+
+#[test]
+fn who_polls_without_sleeping_and_has_one_peer_still_takes_another() {
+    let (mut first, mut server, _, _) = pair();
+    let addr = server.listen("tcp://127.0.0.1:0").addr;
+    let mut second = Node::new();
+    second.domain.connect(&addr).unwrap();
+    let is_accepted = |event: &Event| matches!(event, Event::Accepted { .. });
+    let start = Instant::now();
+    while server.count(is_accepted) == 0 {
+        // Watchdog: generous, for a server that never looks.
+        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", server.events);
+        for node in [&mut first, &mut server, &mut second] {
+            node.step();
+        }
+        std::thread::yield_now();
+    }
 }
