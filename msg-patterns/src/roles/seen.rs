@@ -56,7 +56,9 @@ impl Seen {
         let entry = net.peer(peer);
         let (topic, epoch) = (Bytes::copy_from_slice(topic), entry.epoch);
         self.line.push_back(Subscription { topic, subscribes, peer, epoch });
-        self.by_connection.entry(epoch).or_default().behind.push_back(entry.seq_next);
+        let told = self.by_connection.entry(epoch).or_default();
+        told.behind.push_back(entry.seq_next);
+        self.left_behind += usize::from(told.gone);
     }
 
     /// The connection is gone.

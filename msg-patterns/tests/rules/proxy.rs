@@ -309,9 +309,13 @@ rules! {
 
     // rules: LIFE-06
     fn a_proxy_ends_when_a_socket_of_it_is_closed(net) {
-        let (front, _, back, _) = streamer(net, 5);
-        for closes in [0, 1] {
+        // Waiting for room, and waiting for messages.
+        for (closes, peer) in [(0, false), (1, false), (0, true), (1, true)] {
+            let (front, _, back, below) = streamer(net, 5);
+            let _sink = peer.then(|| puller(net, &below, Pull::builder()));
+            wait_until("it is there", || back.peers().iter().any(|peer| peer.up) == peer);
             let running = Running::start(Proxy::streamer(&front, &back));
+            std::thread::sleep(NEVER / 20);
             if closes == 0 { front.clone().close() } else { back.clone().close() }
             assert_eq!(running.join().1.unwrap_err().kind(), ErrorKind::Terminated);
         }

@@ -113,12 +113,6 @@ impl<A: Role, B: Role, T: Carried> Flow<A, B, T> {
         Poll::Ready(Ok(()))
     }
 
-    /// While the other side has no room, this one may end.
-    fn poll_end(&mut self, task: &mut Context<'_>) -> Poll<Error> {
-        let end = self.from.look(task, || Awaits::End, Leaves::Now, |_| None::<()>);
-        end.map(|_| Error::terminated())
-    }
-
     fn poll_give(&mut self, task: &mut Context<'_>) -> Poll<Result<Became, Error>> {
         let Self { to, held, give, has_room, .. } = self;
         let attempt = |core: &mut Core<B>| {
@@ -129,6 +123,12 @@ impl<A: Role, B: Role, T: Carried> Flow<A, B, T> {
         to.look(task, || Awaits::Anything, Leaves::WithOthers, attempt)
             .map_err(|_| Error::terminated())
     }
+}
+
+/// While one side is waited for, the other one may end.
+fn poll_end<R: Role>(place: &mut Place<R, Arc<Handle<R>>>, task: &mut Context<'_>) -> Poll<Error> {
+    let end = place.look(task, || Awaits::End, Leaves::Now, |_| None::<()>);
+    end.map(|_| Error::terminated())
 }
 
 fn give_held<B: Role, T: Carried>(
@@ -160,14 +160,15 @@ impl<A: Role, B: Role, T: Carried> Way for Flow<A, B, T> {
                 (Poll::Ready(Err(error)), _) | (_, Poll::Ready(Err(error))) => {
                     return Poll::Ready(error);
                 }
-                _ => return self.poll_end(task),
+                _ => return poll_end(&mut self.from, task),
             }
-            match ready!(self.from.receive(task, &self.take)) {
-                Ok(item) => {
+            match self.from.receive(task, &self.take) {
+                Poll::Ready(Ok(item)) => {
                     self.held = Some(item);
                     tap.passing.held.store(1, Relaxed);
                 }
-                Err(error) => return Poll::Ready(error),
+                Poll::Ready(Err(error)) => return Poll::Ready(error),
+                Poll::Pending => return poll_end(&mut self.to, task),
             }
         }
     }
