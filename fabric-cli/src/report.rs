@@ -79,13 +79,12 @@ impl Passage {
 
     fn text(&self) -> String {
         let way = |messages, bytes| format!("{}, {}", count(messages), HumanBytes(bytes));
-        let mut text = format!(
-            "fabric proxy {}: {} to the back, {} to the front in {}",
-            self.kind,
-            way(self.to_back, self.to_back_bytes),
-            way(self.to_front, self.to_front_bytes),
-            show_time(self.seconds)
-        );
+        let to_back = way(self.to_back, self.to_back_bytes);
+        let mut text = format!("fabric proxy {}: {to_back} to the back", self.kind);
+        if self.to_front > 0 {
+            text += &format!(", {} to the front", way(self.to_front, self.to_front_bytes));
+        }
+        text += &format!(" in {}", show_time(self.seconds));
         if self.captured > 0 {
             text += &format!(", {} captured", HumanCount(self.captured));
         }
@@ -235,6 +234,18 @@ mod tests {
         );
         let lossy = Summary { lost: 3, posts: 100, sent: 2000, ..summary() };
         assert!(lossy.text().ends_with("20.0 messages per post, 3 lost"), "{}", lossy.text());
+    }
+
+    #[test]
+    fn a_passage_names_both_ways_where_there_are_two() {
+        let (to_back, to_back_bytes, seconds) = (1, 5, 2.0);
+        let one =
+            Passage { kind: "queue".into(), to_back, to_back_bytes, seconds, ..Default::default() };
+        assert_eq!(one.text(), "fabric proxy queue: 1 message, 5 B to the back in 2.00 s");
+        let both = Passage { to_front: 2, to_front_bytes: 7, captured: 3, dropped: 1, ..one };
+        let expected = "fabric proxy queue: 1 message, 5 B to the back, 2 messages, 7 B to the front \
+                        in 2.00 s, 3 captured, 1 dropped";
+        assert_eq!(both.text(), expected);
     }
 
     #[test]
