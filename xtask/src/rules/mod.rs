@@ -132,6 +132,6 @@ mod tests {
         assert_eq!(here("GEN-10"), Some(Here::Zmtp));
         assert_eq!(here("REQ-N1"), Some(Here::Must));
         assert_eq!(here("DEV-11"), Some(Here::Must));
-        assert_eq!(here("XPUB-01"), Some(Here::Later));
+        assert_eq!(here("SURV-01"), Some(Here::Later));
     }
 }
