@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use msg_patterns::{
-    Builder, ErrorKind, Linger, Message, OnFull, Sub, Subscription, Upstream, XPub, XSub,
+    Builder, ErrorKind, Linger, Message, OnFull, Poller, Sub, Subscription, Upstream, XPub, XSub,
 };
 use msg_proto::types::SocketType;
 use msg_proto::wire::Frame;
@@ -72,8 +72,13 @@ fn manual() -> Builder<XPub> {
 rules! {
     fn xpub_01_subscriptions_and_cancellations_are_received(net) {
         let (publisher, addr) = xpub(net, XPub::builder());
+        let mut poller = Poller::new();
+        let key = poller.add_readable(&publisher).unwrap();
+        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), []);
         let sub = subscriber(net, Sub::builder(), &addr, &["a"]);
+        assert_eq!(poller.wait(Some(LONG)).unwrap(), [key]);
         let first = subscription(&publisher);
+        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), []);
         assert_eq!((shown(&first), first.to_message()), ("+a".into(), b"\x01a".into()));
         sub.unsubscribe("a").unwrap();
         let second = subscription(&publisher);
