@@ -7,6 +7,11 @@
 //!
 //! Every run knows the number of its messages beforehand, on both sides, so that "all arrived" is a
 //! comparison of counts. A time limit is turned into a count by a short run before.
+//!
+//! # Features
+//!
+//! - `libfabric`: libfabric's providers; runs that never sleep open their domains without descriptors to
+//!   sleep on.
 
 #![forbid(unsafe_code)]
 
