@@ -12,7 +12,7 @@ use crate::memory::Held;
 use crate::plan::Task;
 
 /// Raised with every change of these messages.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// How long nothing may move before a run is given up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

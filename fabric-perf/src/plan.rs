@@ -26,6 +26,8 @@ pub enum Test {
 pub enum Level {
     /// Sockets: REQ/REP, PUSH/PULL and PUB/SUB.
     Socket,
+    /// REQ/REP by tasks of tokio's runtime of one thread; with the feature `tokio`.
+    Tasks,
     /// The bare `Domain` of the fabric.
     Domain,
 }
@@ -126,6 +128,9 @@ impl Plan {
             Test::Fanout | Test::Idle if bare => {
                 return refuse("fanout and idle measure sockets: leave out --level domain");
             }
+            test if test != Test::Lat && self.settings.level == Level::Tasks => {
+                return refuse("tasks measure round trips: use `lat`, or leave out --level tasks");
+            }
             _ if !bare && op != Op::Send => {
                 return refuse("sockets only send: say --level domain with --op");
             }
@@ -194,6 +199,7 @@ mod tests {
         let bad = [
             (plan(Test::Idle, Level::Domain, Op::Send, 64), "--level"),
             (plan(Test::Lat, Level::Socket, Op::Read, 64), "--level domain"),
+            (plan(Test::Bw, Level::Tasks, Op::Send, 64), "--level tasks"),
             (plan(Test::Lat, Level::Domain, Op::Add, 64), "--size"),
             (Plan { amount: Amount::Count(0), ..plan(Test::Lat, Level::Socket, Op::Send, 1) }, "1"),
         ];

@@ -7,7 +7,7 @@ use crate::plan::{Amount, Level, Op, Plan, Task, Test};
 use crate::progress::Progress;
 use crate::report::{BothSides, BwRow, FanoutRow, IdleRow, LatRow, Report, Rows};
 use crate::session::Session;
-use crate::socket::{bw, fanout, idle, lat};
+use crate::socket::{bw, fanout, idle, lat, tasks};
 use crate::{Cost, Error, bare, host};
 
 /// Messages of the first of the runs that find out how many fit a time limit.
@@ -215,12 +215,15 @@ impl Measuring<'_> {
     fn round_trips(&self, task: Task) -> Result<Outcome<LatFound>, Error> {
         self.begin(&task);
         self.session.play(task, |run| {
-            let (times, usage, first_reply) = if task.settings.level == Level::Domain {
-                let found = bare::measure(run)?;
-                (found.times, found.usage, None)
-            } else {
-                let found = lat::measure(run)?;
-                (found.times, found.usage, Some(found.first_reply))
+            let of_sockets =
+                |found: lat::Found| (found.times, found.usage, Some(found.first_reply));
+            let (times, usage, first_reply) = match task.settings.level {
+                Level::Socket => of_sockets(lat::measure(run)?),
+                Level::Tasks => of_sockets(tasks::measure(run)?),
+                Level::Domain => {
+                    let found = bare::measure(run)?;
+                    (found.times, found.usage, None)
+                }
             };
             let there = run.figures()?;
             let server = Spent { usage: there.usage, messages: there.messages };
@@ -235,7 +238,7 @@ impl Measuring<'_> {
         self.session.play(task, |run| {
             let usage = match task.settings.level {
                 Level::Domain => bare::measure(run)?.usage,
-                Level::Socket => bw::measure(run)?,
+                Level::Socket | Level::Tasks => bw::measure(run)?,
             };
             let there = run.figures()?;
             // Remote memory is moved from this side alone: the other one has no clock for it.

@@ -10,6 +10,7 @@ use msg_patterns::{Addr, Context, ErrorKind, Message, Rep};
 use crate::context::context;
 use crate::control::{Answer, Figures, PATIENCE, Request, VERSION, decode, encode};
 use crate::plan::{Level, Task};
+use crate::socket::tasks;
 use crate::{Error, bare, host, memory, socket};
 
 /// Serves whoever connects to measure, one after the other.
@@ -149,6 +150,7 @@ impl Part {
     fn play(self) {
         let outcome = self.pin().and_then(|()| match self.task.settings.level {
             Level::Socket => socket::serve(&self),
+            Level::Tasks => tasks::serve(&self),
             Level::Domain => bare::serve(&self),
         });
         if let Err(error) = outcome {

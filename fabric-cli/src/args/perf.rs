@@ -31,7 +31,7 @@ pub(crate) struct Between {
     /// 1KiB and 64KiB, atomics 8)
     #[arg(short, long, value_name = "SIZE", value_delimiter = ',', value_parser = parse_some_len)]
     size: Vec<usize>,
-    /// Sockets (REQ/REP, PUSH/PULL), or the bare domain of the fabric below them
+    /// Sockets (REQ/REP, PUSH/PULL), such in tasks, or the bare domain of the fabric below them
     #[arg(long, value_enum, default_value = "socket", value_name = "LEVEL")]
     level: Level,
     /// What the domain does
@@ -117,6 +117,8 @@ pub(crate) struct Serve {
 enum Level {
     /// REQ/REP, PUSH/PULL, PUB/SUB.
     Socket,
+    /// REQ/REP by tasks of tokio's runtime of one thread.
+    Tasks,
     /// The bare domain.
     Domain,
 }
@@ -142,6 +144,7 @@ impl Between {
         let op = self.op();
         let level = match self.level {
             Level::Socket => perf::Level::Socket,
+            Level::Tasks => perf::Level::Tasks,
             Level::Domain => perf::Level::Domain,
         };
         let settings = Settings { level, op, ..self.how.settings() };
@@ -164,7 +167,7 @@ fn default_sizes(level: perf::Level, op: perf::Op) -> &'static [usize] {
     match (level, op) {
         (_, perf::Op::Cas | perf::Op::Add) => &[8],
         (perf::Level::Domain, _) => &[64, 1 << 10, 64 << 10],
-        (perf::Level::Socket, _) => &[64, 1 << 10, 64 << 10, 1 << 20],
+        (perf::Level::Socket | perf::Level::Tasks, _) => &[64, 1 << 10, 64 << 10, 1 << 20],
     }
 }
 

@@ -4,6 +4,8 @@ pub(crate) mod bw;
 pub(crate) mod fanout;
 pub(crate) mod idle;
 pub(crate) mod lat;
+#[cfg_attr(not(feature = "tokio"), path = "no_tasks.rs")]
+pub(crate) mod tasks;
 
 use std::time::Duration;
 

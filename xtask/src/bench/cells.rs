@@ -27,6 +27,8 @@ pub(crate) enum Test {
 pub(crate) enum Mode {
     /// Sockets that sleep.
     Sleeping,
+    /// Sockets in tasks that sleep.
+    Tasks,
     /// Sockets that spin.
     Spinning,
     /// The bare domain, sleeping.
@@ -83,6 +85,7 @@ impl Cell {
         };
         let how = match self.mode {
             Mode::Sleeping => "",
+            Mode::Tasks => ", tasks",
             Mode::Spinning => ", spinning",
             Mode::Domain => ", domain",
             Mode::DomainSpinning => ", domain spinning",
@@ -111,6 +114,7 @@ pub(crate) fn all() -> Vec<Cell> {
     for size in SIZES {
         cells.push(trips(size, &[Fabric, RawTcp, Libzmq, Nng, Zeromq, Rzmq]));
     }
+    cells.push(tasks());
     for size in SIZES {
         cells.push(spinning(size));
     }
@@ -175,6 +179,7 @@ pub(crate) fn quick() -> Vec<Cell> {
     vec![
         trips(64, &[Fabric, RawTcp, Libzmq, Zeromq]),
         trips(64 << 10, &[Fabric, RawTcp, Libzmq]),
+        tasks(),
         spinning(64),
         Cell::new(Test::Lat, Mode::Domain, 64, 1, &[Fabric, RawTcp]),
         stream(64, &[Fabric, FabricMany, RawTcpBatch, Libzmq]),
@@ -189,6 +194,11 @@ pub(crate) fn quick() -> Vec<Cell> {
 
 fn trips(size: usize, contenders: &[Contender]) -> Cell {
     Cell::new(Test::Lat, Mode::Sleeping, size, 1, contenders)
+}
+
+/// The zeromq crate has nothing but tasks.
+fn tasks() -> Cell {
+    Cell::new(Test::Lat, Mode::Tasks, 64, 1, &[Fabric, Zeromq])
 }
 
 fn spinning(size: usize) -> Cell {

@@ -22,10 +22,10 @@ pub(super) fn args(cell: &Cell, count: u64, pin: Option<(usize, usize)>) -> Vec<
         Test::Idle => args.extend(["--peers".into(), cell.peers.to_string()]),
         Test::Lat | Test::Bw => {}
     }
-    if is_bare(cell.mode) {
-        args.extend(["--level".into(), "domain".into()]);
+    if let Some(level) = level(cell.mode) {
+        args.extend(["--level".into(), level.into()]);
     }
-    if !matches!(cell.mode, Mode::Sleeping | Mode::Domain) {
+    if !matches!(cell.mode, Mode::Sleeping | Mode::Tasks | Mode::Domain) {
         args.push("--busy-poll".into());
     }
     if let Some(addr) = addr(cell.mode) {
@@ -37,9 +37,15 @@ pub(super) fn args(cell: &Cell, count: u64, pin: Option<(usize, usize)>) -> Vec<
     args
 }
 
-fn is_bare(mode: Mode) -> bool {
-    use Mode::{Domain, DomainSpinning, OfiShmDomain, OfiTcpDomain};
-    matches!(mode, Domain | DomainSpinning | OfiTcpDomain | OfiShmDomain)
+/// What it measures, if not sockets.
+fn level(mode: Mode) -> Option<&'static str> {
+    match mode {
+        Mode::Tasks => Some("tasks"),
+        Mode::Domain | Mode::DomainSpinning | Mode::OfiTcpDomain | Mode::OfiShmDomain => {
+            Some("domain")
+        }
+        Mode::Sleeping | Mode::Spinning | Mode::OfiTcp | Mode::OfiShm | Mode::SharedMemory => None,
+    }
 }
 
 /// Where it listens, if not at its own TCP fabric.
@@ -47,7 +53,7 @@ fn addr(mode: Mode) -> Option<&'static str> {
     match mode {
         Mode::OfiTcp | Mode::OfiTcpDomain => Some("ofi+tcp://127.0.0.1:0"),
         Mode::OfiShm | Mode::OfiShmDomain | Mode::SharedMemory => Some("ofi+shm://bench:0"),
-        Mode::Sleeping | Mode::Spinning | Mode::Domain | Mode::DomainSpinning => None,
+        Mode::Sleeping | Mode::Tasks | Mode::Spinning | Mode::Domain | Mode::DomainSpinning => None,
     }
 }
 

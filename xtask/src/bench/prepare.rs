@@ -32,7 +32,7 @@ pub(super) fn ground(root: &Path, cells: &[Cell], ours: bool) -> Result<Ground, 
     if ours {
         // The library is loaded at run time: where there is none, only what goes over it is out.
         let build = Cargo::new(root, "build").args(["--profile", "bench", "-p", "fabric-cli"]);
-        build.args(["--features", "libfabric"]).run()?;
+        build.args(["--features", "libfabric,tokio"]).run()?;
     }
     let fabric = target_dir(root).join("release/fabric");
     let wanted: BTreeSet<Driver> = drivers_of(cells);
