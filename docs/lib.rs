@@ -37,6 +37,10 @@ struct Metrics;
 struct QuickStart;
 
 #[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(doctest)]
 #[doc = include_str!("tuning.md")]
 struct Tuning;
 

@@ -5,6 +5,7 @@
 //! - `verbs`: RDMA behind `verbs://` addresses; needs the RDMA libraries to build.
 //! - `softroce`: RDMA on soft-RoCE links behind `softroce://` addresses, and all of `verbs`.
 //! - `libfabric`: libfabric's providers behind `ofi+tcp://`, `ofi+shm://` and others.
+//! - `tokio`: `fabric perf lat --level tasks`, round trips by tasks of tokio's runtime.
 
 #![forbid(unsafe_code)]
 

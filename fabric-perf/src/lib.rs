@@ -12,6 +12,7 @@
 //!
 //! - `libfabric`: libfabric's providers; runs that never sleep open their domains without descriptors to
 //!   sleep on.
+//! - `tokio`: round trips by tasks of tokio's runtime.
 
 #![forbid(unsafe_code)]
 
