@@ -8,7 +8,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use fabric_conformance::{Exception, Harness, conformance_tests};
-use fabric_core::wrap::Trace;
 use fabric_core::{Addr, Domain, Fabric};
 use fabric_libfabric::{LibfabricDomain, LibfabricFabric, LibfabricOptions};
 use socket2::{Socket, Type};
@@ -71,7 +70,7 @@ impl<D: Domain + 'static> Harness for Ofi<D> {
         Addr::new(&self.scheme(), &self.host, Some(0))
     }
 
-    /// The same thousands three times over would take minutes, and a dress changes nothing about them.
+    /// The same thousands twice over would take minutes, and a dress changes nothing about them.
     fn exceptions(&self) -> &[Exception] {
         const DRESSED: &[Exception] = &[Exception {
             case: "thousands_of_connections_come_and_go",
@@ -126,8 +125,6 @@ macro_rules! suite {
 
 suite!(ofi_tcp, "ofi+tcp", "tcp", LibfabricDomain, |domain| domain);
 suite!(ofi_tcp_napping, "ofi+tcp-napping", "tcp", Box<dyn Domain>, |domain| Box::new(domain));
-suite!(ofi_tcp_trace, "ofi+tcp-trace", "tcp", Trace<LibfabricDomain>, Trace::new);
 suite!(ofi_verbs, "ofi+verbs", "verbs", LibfabricDomain, |domain| domain);
 suite!(ofi_shm, "ofi+shm", "shm", LibfabricDomain, |domain| domain);
 suite!(ofi_shm_boxed, "ofi+shm-boxed", "shm", Box<dyn Domain>, |domain| Box::new(domain));
-suite!(ofi_shm_trace, "ofi+shm-trace", "shm", Trace<LibfabricDomain>, Trace::new);
