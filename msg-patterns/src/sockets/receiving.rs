@@ -1,4 +1,4 @@
-//! The calls of sockets that receive what they subscribed to.
+//! The calls of sockets that receive messages as they come.
 
 /// Receives, waiting or not, by what the socket's `take` and `take_at_once` find.
 macro_rules! receiving_calls {

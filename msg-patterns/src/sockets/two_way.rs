@@ -3,6 +3,8 @@
 /// Sends and receives, waiting or not, for a socket whose role is a `TwoWay`.
 macro_rules! two_way_calls {
     ($socket:ident, $role:ty, $room:literal) => {
+        $crate::sockets::receiving::receiving_calls!($socket);
+
         impl $socket {
             #[doc = concat!("Sends, waiting for ", $room, ". `Ok` means queued, not delivered.")]
             ///
@@ -55,53 +57,6 @@ macro_rules! two_way_calls {
                 self.handle.try_send_with(message, Self::give)
             }
 
-            /// Receives, waiting for a message.
-            ///
-            /// # Errors
-            /// `Terminated`.
-            pub fn recv(&self) -> Result<$crate::Message, $crate::Error> {
-                self.recv_until($crate::driver::Patience::Endless)
-            }
-
-            /// Receives, waiting for at most `timeout`.
-            ///
-            /// # Errors
-            /// `TimedOut` or `Terminated`.
-            pub fn recv_timeout(
-                &self,
-                timeout: std::time::Duration,
-            ) -> Result<$crate::Message, $crate::Error> {
-                self.recv_until($crate::driver::Patience::For(timeout))
-            }
-
-            /// Receives up to `max` messages behind those in `messages`, waiting for the first one;
-            /// says how many came. Takes less for each than receiving them one by one.
-            ///
-            /// # Errors
-            /// `Terminated`.
-            pub fn recv_many(
-                &self,
-                messages: &mut Vec<$crate::Message>,
-                max: usize,
-            ) -> Result<usize, $crate::Error> {
-                if max == 0 {
-                    return Ok(0);
-                }
-                messages.push(self.recv()?);
-                Ok(1 + self.handle.recv_many(messages, max - 1, Self::take_at_once))
-            }
-
-            /// Receives if a message is here now.
-            ///
-            /// # Errors
-            /// `WouldBlock` or `Terminated`.
-            pub fn try_recv(&self) -> Result<$crate::Message, $crate::Error> {
-                match self.handle.shared.take_at_once(Self::take_at_once) {
-                    Some(message) => Ok(message),
-                    None => self.handle.try_recv_with(Self::take),
-                }
-            }
-
             /// Closes the socket for all its handles: waits up to linger for what was accepted; then
             /// its ports are free. Messages that were not received are dropped.
             pub fn close(self) {
@@ -121,16 +76,6 @@ macro_rules! two_way_calls {
                     return Ok(());
                 }
                 self.handle.send_with(message, &mut patience, Self::give)
-            }
-
-            fn recv_until(
-                &self,
-                patience: $crate::driver::Patience,
-            ) -> Result<$crate::Message, $crate::Error> {
-                match self.handle.shared.take_at_once(Self::take_at_once) {
-                    Some(message) => Ok(message),
-                    None => self.handle.recv_until(patience, Self::take),
-                }
             }
 
             pub(super) fn give(
