@@ -127,6 +127,7 @@ impl Domain for TcpDomain {
 
     fn arm(&mut self) -> Armed {
         self.driver.flush();
+        self.driver.settle_readiness();
         if self.driver.is_pending() || self.driver.waker.take() {
             return Armed::Ready;
         }

@@ -62,7 +62,9 @@ pub(crate) struct Driver {
     is_fresh: bool,
     /// The kernel was asked since `wait` said so of something else.
     has_asked: bool,
-    /// Turns in a row that read without having asked.
+    /// Nobody slept since the last turn.
+    polls_on: bool,
+    /// Turns that read without having asked since the kernel was asked last.
     unasked: u32,
     next_op: u64,
 }
@@ -101,6 +103,7 @@ impl Driver {
             kernel_events: mio::Events::with_capacity(KERNEL_EVENTS),
             is_fresh: false,
             has_asked: false,
+            polls_on: false,
             unasked: 0,
             next_op: 0,
         })
@@ -191,6 +194,7 @@ impl Driver {
     /// `Host` or `Provider` when the kernel cannot wait.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         self.flush();
+        self.settle_readiness();
         if self.is_pending() || self.waker.take() {
             // What is pending goes without a system call, every other time: peers are to be heard.
             self.is_fresh |= std::mem::take(&mut self.has_asked);
@@ -258,9 +262,13 @@ impl Driver {
             return;
         }
         self.has_asked = true;
-        if self.reads_unasked() {
-            return;
+        if !std::mem::replace(&mut self.polls_on, true) || !self.reads_unasked() {
+            self.take_readiness();
         }
+    }
+
+    fn take_readiness(&mut self) {
+        self.unasked = 0;
         match self.poll.poll(&mut self.kernel_events, Some(Duration::ZERO)) {
             Ok(()) => {
                 self.note_readiness();
@@ -273,12 +281,17 @@ impl Driver {
     /// Where one connection is all there is, to read from it tells as much as to ask who is ready. That
     /// is done now and then all the same: others may want to connect.
     fn reads_unasked(&mut self) -> bool {
-        self.unasked += 1;
-        if self.unasked > UNASKED_MAX {
-            self.unasked = 0;
-            return false;
+        let reads = self.unasked < UNASKED_MAX && self.table.mark_only_open_ready();
+        self.unasked += u32::from(reads);
+        reads
+    }
+
+    /// Somebody is about to sleep: what was read unasked must not seem to be there still.
+    pub(crate) fn settle_readiness(&mut self) {
+        self.polls_on = false;
+        if self.unasked > 0 {
+            self.take_readiness();
         }
-        self.table.mark_only_open_ready()
     }
 
     fn on_waited(&mut self) {
